@@ -1,4 +1,4 @@
-"""Campaigns over real Dask workers on loopback, with trials that need no machines: nobody loses one."""
+"""Campaigns over real Dask workers on loopback, with trials that need no machines: none is lost."""
 
 from __future__ import annotations
 

@@ -77,6 +77,8 @@ class Campaign:
         self._begun_s = self._last_record_s = time.monotonic()
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
+        self._is_broken = False
+        """Whether this process cannot go on, e.g. as its disk is full: no other worker helps."""
 
     @property
     def total(self) -> int:
@@ -133,7 +135,8 @@ class Campaign:
                 if self._alive:
                     seen_s = time.monotonic()
                 elif (
-                    self._site.failure is not None
+                    self._is_broken
+                    or self._site.failure is not None
                     or time.monotonic() - seen_s >= self._site.waits_s
                 ):
                     ended = HarnessError("the run ended before its schedule")
@@ -201,6 +204,7 @@ class Campaign:
         except Exception as error:
             # a thread that ended silently would make the run wait for ever
             why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
+            self._is_broken = True
         finally:
             self._sign_off(number, why)
 

@@ -9,7 +9,7 @@ import contextlib
 import queue
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
@@ -17,12 +17,14 @@ from torture.trials.workers._dask_host import HostOrders, Make, begin
 
 ANSWER_DEADLINE_S = 10.0
 GRACE_S = 60.0
-"""For the evidence, and for Dask."""
+"""For Dask, beside the work of a call."""
+_EVIDENCE_DEADLINE_S = 600.0
+"""For the evidence to come over the network."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Slot:
-    """A worker that has shown that it works; `is_gone` once it is another's or nobody's."""
+    """A worker that has shown that it works; `is_gone` once it is no slot any more."""
 
     address: str
     name: str
@@ -48,7 +50,7 @@ class DaskCalls:
 
     def welcome(self, address: str, make: Make) -> Any:
         """The future of a worker's slot: it first shows that it works."""
-        return self._submit(address, begin, self._orders, make)
+        return self._submit(address, begin, asdict(self._orders), make)
 
     def ask(self, slot: Slot, function: Callable[..., Any], *arguments: Any, by_s: float) -> Any:
         """The result of a task on a slot's worker, and on no other.
@@ -66,7 +68,7 @@ class DaskCalls:
             event = events.get(timeout=by_s)
             if event != "done":
                 raise HarnessError(f"the worker on {slot.name} {event}")
-            return future.result(timeout=GRACE_S)
+            return future.result(timeout=_EVIDENCE_DEADLINE_S)
         except queue.Empty:
             raise DeadlineExceeded(f"the worker on {slot.name} took too long") from None
         except HarnessError:

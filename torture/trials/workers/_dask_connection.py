@@ -1,4 +1,4 @@
-"""The way to a Dask scheduler, on which nobody else gets in: loopback, or TLS with own certificates.
+"""The way to a Dask scheduler that only its fleet reaches: loopback, or TLS with own certificates.
 
 Dask's protocol runs the code of whoever connects (https://distributed.dask.org/en/stable/tls.html).
 """

@@ -27,7 +27,7 @@ from torture.machines.host.scratch import Scratch
 from torture.machines.images import find
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_layout import RunLayout
-from torture.trials.workers._code import LOADED
+from torture.trials.workers._code import LOADED, code_digest
 from torture.trials.workers._evidence_pack import pack_evidence
 from torture.trials.workers.local import LocalController
 from torture.trials.workers.protocol import WorkerOrders
@@ -221,7 +221,8 @@ class Host:
         return outcome | {"place": place}
 
     def _hear(self, text: str) -> None:
-        self._say({"slot": self.slot, "text": text})
+        with suppress(Exception):  # a worker that ends; nothing depends on a stage
+            self._say({"slot": self.slot, "text": text})
 
     def _watch_lease(self) -> None:
         last, since_s = self._sign(), time.monotonic()
@@ -241,11 +242,8 @@ class Host:
 def _require_same(orders: HostOrders) -> None:
     """Raise `HarnessError` where this host's code or images are not the campaign's."""
     host = platform.node()
-    if orders.code != LOADED:
-        raise HarnessError(
-            f"{host} runs another version of the suite",
-            hint="check out the campaign's commit there, and start its Dask workers again",
-        )
+    if orders.code != code_digest():
+        raise _other_version()
     for name, digest in orders.images.items():
         image = find(name, zfs=orders.zfs)
         if image is None:
@@ -261,14 +259,27 @@ def _require_same(orders: HostOrders) -> None:
             )
 
 
+def _other_version() -> HarnessError:
+    return HarnessError(
+        f"{platform.node()} runs another version of the suite",
+        hint="check out the campaign's commit there, and start its Dask workers again",
+    )
+
+
 HOSTS: dict[str, Host] = {}
 """The slots of this process by the campaign's mark."""
 
 
-def begin(orders: HostOrders, make: Make) -> dict[str, str]:
-    """A task: take a slot for a campaign, and show that it works. Raises `HarnessError`."""
+def begin(plain: dict[str, Any], make: Make) -> dict[str, str]:
+    """A task: take a slot for a campaign, and show that it works. Raises `HarnessError`.
+
+    `plain`: the fields of `HostOrders`, which another version of the suite may not have.
+    """
     import distributed
 
+    if plain["code"] != LOADED:
+        raise _other_version()
+    orders = HostOrders(**plain)
     worker = distributed.get_worker()
     host = HOSTS.get(orders.site)
     if host is None:

@@ -38,8 +38,8 @@ def pack_evidence(folder: Path) -> bytes:
 def unpack_evidence(packed: bytes, run: RunLayout, trial: str) -> None:
     """Make a trial's folder of packed evidence: whole, and nothing else in it.
 
-    Raises `HarnessError` for an archive that is damaged or leads out of the folder, or where there
-    is no room. The trial then has no folder.
+    Raises `HarnessError` for an archive that is damaged or leads out of the folder, and `OSError`
+    where there is no room. The trial then has no folder.
     """
     if not packed:
         return
@@ -55,10 +55,8 @@ def unpack_evidence(packed: bytes, run: RunLayout, trial: str) -> None:
             shutil.rmtree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         incoming.rename(folder)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise HarnessError(
-            f"the evidence of {trial} cannot be unpacked: {error}", hint=f"df -h {run.folder}"
-        ) from error
+    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise HarnessError(f"the evidence of {trial} cannot be unpacked: {error}") from error
     finally:
         shutil.rmtree(incoming, ignore_errors=True)
 

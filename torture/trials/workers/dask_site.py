@@ -38,7 +38,7 @@ _FAILURES_MAX = 3
 _PATIENCE_S = 180.0
 _LOST_S = 20.0
 _CLOSE_DEADLINE_S = 3.0
-_POLL_S = 0.5
+_POLL_S = 1.0
 _FIRST_STAGE_OF_DATA = "load"
 
 
@@ -48,7 +48,8 @@ class DaskSite:
     `make` makes the worker on a host; it must be importable there.
     """
 
-    waits_s = _PATIENCE_S
+    waits_s = 3600.0
+    """Only a bound: `failure` says it before."""
 
     def __init__(
         self, orders: WorkerOrders, *, place: str = "", make: Make = sandboxed_worker
@@ -220,6 +221,8 @@ class DaskController:
         self._slot = slot
         self._run = run
         self._is_started = False
+        self._is_used = False
+        """Whether it may have a sandbox."""
 
     @property
     def is_running(self) -> bool:
@@ -229,6 +232,7 @@ class DaskController:
     def start(self) -> None:
         """See `WorkerController`."""
         slot = self._present()
+        self._is_used = True
         try:
             self._site.calls.ask(slot, _dask_host.ready, by_s=PROBE_DEADLINE_S + GRACE_S)
         except HarnessError as error:
@@ -244,7 +248,7 @@ class DaskController:
             outcome = self._site.calls.ask(
                 slot, _dask_host.try_trial, *arguments, by_s=deadline_s + GRACE_S
             )
-            record = self._taken(outcome, spec)
+            record = self._taken(outcome, spec, slot)
         except HarnessError as error:
             self._is_started = False
             if isinstance(error, DeadlineExceeded):
@@ -257,8 +261,8 @@ class DaskController:
 
     def kill(self) -> None:
         """See `WorkerController`."""
-        self._is_started = False
-        if self._slot is not None and not self._slot.is_gone:
+        is_used, self._is_used, self._is_started = self._is_used, False, False
+        if is_used and self._slot is not None and not self._slot.is_gone:
             self._site.end_sandbox(self._slot)
 
     def _present(self) -> Slot:
@@ -267,7 +271,7 @@ class DaskController:
             raise HarnessError(f"the worker on {name} is gone")
         return self._slot
 
-    def _taken(self, outcome: dict[str, Any], spec: TrialSpec) -> TrialRecord:
+    def _taken(self, outcome: dict[str, Any], spec: TrialSpec, slot: Slot) -> TrialRecord:
         """The record, once the evidence is in the run's folder; raises the error of a try that died."""
         packed = outcome.get("evidence", b"")
         if place := outcome.get("place"):
@@ -277,11 +281,11 @@ class DaskController:
         unpack_evidence(packed, self._run, spec.trial)
         if error := outcome.get("error"):
             kind = DeadlineExceeded if error["is_late"] else HarnessError
-            raise kind(error["message"], hint=error["hint"])
+            raise kind(f"on {slot.name}: {error['message']}", hint=error["hint"])
         there = RunLayout(folder=Path(outcome["folder"]))
         record = TrialRecord.from_json(outcome["record"]).with_relative_paths(there)
         if record.machinery_failed and _FIRST_STAGE_OF_DATA not in record.timings:
-            raise HarnessError(record.error or "the machinery failed")
+            raise HarnessError(f"on {slot.name}: {record.error or 'the machinery failed'}")
         return record
 
 

@@ -75,6 +75,15 @@ def test_a_run_without_a_worker_ends_with_the_reason(tmp_path: Path) -> None:
     campaign.stop()
 
 
+def test_a_run_that_cannot_keep_records_does_not_wait_for_another_worker(tmp_path: Path) -> None:
+    site = FakeSite(own_slots={0}, waits_s=DEADLINE_S)
+    campaign = campaign_of(tmp_path / "missing", FixedSchedule(specs_of(ASKED, trials=2)), site)
+    campaign.start()
+    with pytest.raises(HarnessError, match="the run cannot go on"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S / 3)
+    campaign.stop()
+
+
 def test_a_place_that_is_gone_costs_no_trial(tmp_path: Path) -> None:
     """Else three lost tries of each would make it inconclusive."""
     site = FakeSite(outcome=lambda _spec: "D", waits_s=DEADLINE_S)
