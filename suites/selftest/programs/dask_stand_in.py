@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,11 +25,15 @@ RECORDING = "recording.bin"
 _TEXT = b'{"step": "zpool status", "exit_code": 0, "stdout": "  pool: tank\\n state: ONLINE\\n"}\n'
 
 
-def wished(name: str) -> str | None:
-    """The content of a test's wish; None where the test has none."""
-    folder = os.environ.get(DIRECTIONS)
-    file = Path(folder or "/nonexistent") / name
-    return file.read_text() if file.exists() else None
+def wished(name: str, *, once: bool = False) -> str | None:
+    """The content of a test's wish; None where the test has none, or `once` had it before."""
+    file = Path(os.environ.get(DIRECTIONS) or "/nonexistent") / name
+    if not file.exists():
+        return None
+    content = file.read_text()
+    if once:
+        file.unlink()
+    return content
 
 
 class StandIn:
@@ -61,6 +67,8 @@ class StandIn:
             time.sleep(0.01)
         outcome = (wished("outcomes") or ".").split()
         record = record_of(trial, outcome[trial.seed % len(outcome)])
+        if (delay_s := wished("dies", once=True)) is not None:
+            threading.Timer(float(delay_s), os.kill, (os.getpid(), signal.SIGKILL)).start()
         return record.as_json() | {"timings": {"load": 1}}
 
     def kill(self) -> None:

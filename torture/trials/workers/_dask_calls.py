@@ -5,10 +5,12 @@ Dask's errors are of many kinds, with no common base. Here they become `HarnessE
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import queue
 import secrets
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,10 +18,9 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.trials.workers._dask_host import HostOrders, Make, begin
 
 ANSWER_DEADLINE_S = 10.0
-GRACE_S = 60.0
-"""For Dask, beside the work of a call."""
-_EVIDENCE_DEADLINE_S = 600.0
-"""For the evidence to come over the network."""
+GRACE_S = 600.0
+"""For the evidence to come over the network, beside the work of a call."""
+_DONE = "is done"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -61,22 +62,26 @@ class DaskCalls:
         events = slot.events = queue.Queue[str]()
         site = self._orders.site
         future = self._submit(slot.address, function, site, slot.token, *arguments)
+        # not `Future.result`: it would wait for a result that went with its worker
+        gathered = asyncio.run_coroutine_threadsafe(
+            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
+        )
+        gathered.add_done_callback(lambda _done: events.put(_DONE))
         try:
-            future.add_done_callback(lambda _future: events.put("done"))
             if slot.is_gone:
                 events.put("is gone")
-            event = events.get(timeout=by_s)
-            if event != "done":
+            if (event := events.get(timeout=by_s)) != _DONE:
                 raise HarnessError(f"the worker on {slot.name} {event}")
-            return future.result(timeout=_EVIDENCE_DEADLINE_S)
+            return gathered.result(timeout=0)
         except queue.Empty:
             raise DeadlineExceeded(f"the worker on {slot.name} took too long") from None
         except HarnessError:
             raise
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             # a worker or a scheduler that is lost
             raise HarnessError(f"the worker on {slot.name} died: {in_words(error)}") from error
         finally:
+            gathered.cancel()
             future.release()
 
     def tell(self, function: Callable[[str], None], addresses: list[str] | None) -> None:
@@ -119,6 +124,6 @@ class DaskCalls:
         )
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: BaseException) -> str:
     """An error of Dask's, many of which have no message."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
