@@ -15,6 +15,8 @@ from torture.deadlines import wait_for
 from torture.machines.host.fleet import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 
 _DEADLINE_S = 60
+_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+"""A session of tests that is killed leaves no cluster behind."""
 
 
 class Cluster:
@@ -52,7 +54,7 @@ class Cluster:
         settings |= {"PYTHONPATH": str(CHECKOUT), DIRECTIONS: str(directions)}
         with (self._folder / f"{arguments[0]}.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
+                [*_WITH_US, sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
                  "--host", "127.0.0.1", *arguments[1:], *self._tls],
                 cwd=CHECKOUT,
                 env=os.environ | settings,

@@ -66,9 +66,8 @@ def connect(place: str) -> tuple[Any, Any]:
             f"--workers dask needs Dask distributed: {error}",
             hint="tools/run --setup-only --workers dask",
         ) from error
-    for name in [
-        name for name in logging.root.manager.loggerDict if name.startswith("distributed")
-    ]:
+    loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in (*loggers, "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # the run says it in its own words
     if not place:
         with dask.config.set(SETTINGS):
