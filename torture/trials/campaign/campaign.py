@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
-from torture.records.record.trials_file import append_record
+from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
 from torture.trials.campaign.keeping import EvidencePolicy
@@ -59,8 +61,9 @@ class Campaign:
         self._site = site
         self._keep = keep
         self._changed = threading.Condition()
-        self.earlier = tuple(earlier)
-        self._records = [*earlier]
+        self._verdicts = Counter(record.verdict for record in earlier)
+        self.earlier = self._verdicts.total()
+        """The number of trials that had ended before this process began."""
         self._tries = DeadTries(run, zfs=run.zfs)
         self._controllers: list[WorkerController] = []
         self._threads: dict[int, threading.Thread] = {}
@@ -110,9 +113,15 @@ class Campaign:
 
     @property
     def records(self) -> tuple[TrialRecord, ...]:
-        """The records so far, in the order in which the trials ended."""
+        """The records so far, in the order in which the trials ended; read from the run's file."""
         with self._changed:
-            return tuple(self._records)
+            return read_records(self.run.trials_file).records
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """The number of ended trials by their verdicts."""
+        with self._changed:
+            return self._verdicts.copy()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -153,7 +162,7 @@ class Campaign:
         self._slots = self._site.slots(self.jobs)
         for number in sorted(self._slots - self._threads.keys()):
             with self._changed:
-                left = self._schedule.total - len(self._records)
+                left = self._schedule.total - self._verdicts.total()
                 useless = set[int]().union(*self._failed_on.values())
                 if self._is_stopping or len(self._alive - useless) >= left:
                     return
@@ -323,7 +332,7 @@ class Campaign:
             append_record(self.run.trials_file, record)
             if not self._keep.keeps(record):
                 shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
-            self._records.append(record)
+            self._verdicts[record.verdict] += 1
             self._last_record_s = time.monotonic()
             self._schedule.record_ended(spec, record)
             self._failed_on.pop(spec.trial, None)

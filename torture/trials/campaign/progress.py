@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -69,17 +68,17 @@ class Progress:
 
     def line(self) -> Text:
         """The line, e.g. `12/60 trials  intact 7  corrupted 5  210/h  14 min left  [w0 check]`."""
-        records = self._campaign.records
-        counts = Counter(record.verdict for record in records)
+        counts = self._campaign.verdicts
         elapsed_s = max(time.monotonic() - self._begun_s, 1e-9)
-        ended = len(records) - len(self._campaign.earlier)
-        per_hour = ended / elapsed_s * 3600
-        text = Text(f"{len(records)}/{self._campaign.total} trials")
+        ended = counts.total()
+        new = ended - self._campaign.earlier
+        per_hour = new / elapsed_s * 3600
+        text = Text(f"{ended}/{self._campaign.total} trials")
         for verdict in Verdict:
             if counts[verdict]:
                 text.append(f"  {verdict} {counts[verdict]}", style=_style_of(verdict))
-        if ended:
-            left_s = (self._campaign.total - len(records)) / per_hour * 3600
+        if new:
+            left_s = (self._campaign.total - ended) / per_hour * 3600
             text.append(f"  {per_hour:.0f}/h  {_duration(left_s)} left")
         states = sorted(self._campaign.states.items())
         stages = "  ".join(f"w{number}: {state.stage}" for number, state in states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +59,21 @@ def test_every_trial_is_run_once_however_many_workers_there_are(tmp_path: Path) 
     assert len(site.begun) == campaign.total == 120
     assert campaign.schedule_in_words == ""
     assert campaign.states == {}
+
+
+def test_a_campaign_holds_no_record_of_its_ended_trials(tmp_path: Path) -> None:
+    """A run of many hosts has some 100,000 records, which would take half a gigabyte."""
+    gc.collect()
+    before = _records_held()
+    campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, OTHER)), FakeSite(), jobs=5)
+    assert len(play(campaign, ASKED, OTHER)) == 120
+    gc.collect()
+    assert campaign.verdicts.total() == 120
+    assert _records_held() <= before
+
+
+def _records_held() -> int:
+    return sum(isinstance(one, TrialRecord) for one in gc.get_objects())
 
 
 def test_an_answered_cell_gets_no_more_trials_and_others_go_on(tmp_path: Path) -> None:

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
 from rich.console import Console
 
-from suites.selftest.unit.made_records import trial_record
-from torture.choices.matrix.cells import cells_of
-from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
 from torture.trials.campaign.campaign import Campaign, WorkerState
 from torture.trials.campaign.progress import Progress
-
-_CELL = cells_of(Matrix.QUICK)[0]
 
 
 @dataclass
 class Outcome:
     """As much of a campaign as the line looks at."""
 
-    records: tuple[TrialRecord, ...] = ()
-    earlier: tuple[TrialRecord, ...] = ()
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    earlier: int = 0
     total: int = 4
     states: dict[int, WorkerState] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-
-
-def _record(number: int, verdict: Verdict) -> TrialRecord:
-    return trial_record(
-        trial=f"trial-{number}",
-        cell=_CELL.name,
-        axes=_CELL.axes,
-        seed=number,
-        verdict=verdict,
-        guarantee=guarantee_of(_CELL),
-    )
 
 
 def _progress(outcome: Outcome, *, terminal: bool = False) -> tuple[Progress, io.StringIO]:
@@ -51,8 +34,7 @@ def _progress(outcome: Outcome, *, terminal: bool = False) -> tuple[Progress, io
 
 def test_the_line_shows_done_and_left_verdicts_rate_and_each_workers_stage() -> None:
     verdicts = (Verdict.INTACT, Verdict.INTACT, Verdict.CORRUPTED)
-    records = tuple(_record(number, verdict) for number, verdict in enumerate(verdicts))
-    outcome = Outcome(records=records, states={0: WorkerState(trial="t", stage="check")})
+    outcome = Outcome(verdicts=Counter(verdicts), states={0: WorkerState(trial="t", stage="check")})
     line = _progress(outcome)[0].line().plain
     assert line.startswith("3/4 trials  intact 2  corrupted 1  ")
     assert "/h" in line
@@ -61,15 +43,15 @@ def test_the_line_shows_done_and_left_verdicts_rate_and_each_workers_stage() -> 
 
 
 def test_the_rate_of_a_run_that_goes_on_is_that_of_its_new_trials() -> None:
-    records = tuple(_record(number, Verdict.INTACT) for number in range(3))
-    line = _progress(Outcome(records=records, earlier=records))[0].line().plain
+    outcome = Outcome(verdicts=Counter({Verdict.INTACT: 3}), earlier=3)
+    line = _progress(outcome)[0].line().plain
     assert line.startswith("3/4 trials  intact 3")
     assert "/h" not in line
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_has_a_style_by_its_place(verdict: Verdict) -> None:
-    line = _progress(Outcome(records=(_record(0, verdict),)))[0].line()
+    line = _progress(Outcome(verdicts=Counter([verdict])))[0].line()
     styles = {line.plain[span.start : span.end].split()[0]: span.style for span in line.spans}
     if verdict is Verdict.INCONCLUSIVE:
         assert styles[verdict] == "magenta"
