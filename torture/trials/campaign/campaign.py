@@ -42,7 +42,7 @@ class Campaign:
     It keeps the workers and the records. The schedule decides the next trial, and whether a cell
     has enough of them. Every worker has a thread, and this thread must start it. The site says how
     many there are: a late one joins. `earlier` are the records of a run that goes on; the schedule
-    knows them already.
+    knows them already. `walk_s`: the time for which a trial may walk, beside the site's deadline.
     """
 
     def __init__(
@@ -54,12 +54,14 @@ class Campaign:
         jobs: int,
         keep: EvidencePolicy,
         earlier: Sequence[TrialRecord] = (),
+        walk_s: float = 0,
     ) -> None:
         self.run = run
         self.jobs = jobs
         self._schedule = schedule
         self._site = site
         self._keep = keep
+        self._trial_deadline_s = site.trial_deadline_s + walk_s
         self._changed = threading.Condition()
         self._verdicts = Counter(record.verdict for record in earlier)
         self.earlier = self._verdicts.total()
@@ -92,7 +94,7 @@ class Campaign:
     @property
     def patience_s(self) -> float:
         """The maximum time of the whole: its trials one after the other, and the preparation."""
-        return self._site.trial_deadline_s * (self.total + 1)
+        return self._trial_deadline_s * (self.total + 1)
 
     @property
     def schedule_in_words(self) -> str:
@@ -315,7 +317,7 @@ class Campaign:
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
         try:
-            record = controller.run(spec, deadline_s=self._site.trial_deadline_s)
+            record = controller.run(spec, deadline_s=self._trial_deadline_s)
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)
@@ -340,10 +342,11 @@ class Campaign:
             self._changed.notify_all()
 
     def _reproduce(self, number: int, record: TrialRecord) -> None:
-        """Keep a folder to hand over; without room for it the trial's own evidence has to do."""
+        """Keep a folder to hand over; where that fails, the trial's own evidence has to do."""
         try:
             keep_reproducer(self.run, record)
-        except (OSError, HarnessError) as error:
+        except Exception as error:
+            # whatever it is: the loss has to be recorded
             self._hear(number, f"no reproducer: {error}")
 
     def _sign_off(self, number: int, why: HarnessError | None) -> None:

@@ -69,7 +69,7 @@ def _make(folder: Path, run: RunLayout, record: TrialRecord) -> None:
 
 def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:
     """Keep these crash states, the parts of the recordings below them, and nothing else."""
-    unpacked = into / "unpacked"
+    unpacked = into.resolve() / "unpacked"
     unpack_recordings(evidence, unpacked)
     needed: set[Path] = set()
     last_cuts: dict[Path, int] = {}
@@ -82,9 +82,10 @@ def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:
         needed |= {view, *recording.folder.iterdir()}
         sources = [disk.source for disk in recording.disks]
         views += [
-            source.view
+            view
             for source in sources
-            if isinstance(source, ViewSource) and source.view not in needed
+            if isinstance(source, ViewSource)
+            if (view := source.view.resolve()) not in needed
         ]
     for folder, cut in last_cuts.items():
         _shorten(folder, last=cut + _EVENTS_AFTER)

@@ -27,10 +27,12 @@ from torture.choices.matrix.shards import Shard
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Answer
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.until import Settled
+from torture.trials.campaign import campaign as campaign_module
 from torture.trials.campaign.keeping import EvidencePolicy
 
 LOST = Settled(answer=Answer.NO, events=5, trials=5)
@@ -74,6 +76,19 @@ def test_a_campaign_holds_no_record_of_its_ended_trials(tmp_path: Path) -> None:
 
 def _records_held() -> int:
     return sum(isinstance(one, TrialRecord) for one in gc.get_objects())
+
+
+def test_a_loss_is_recorded_though_its_reproducer_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(campaign_module, "keep_reproducer", fail)
+    site = FakeSite(outcome=lambda _spec: "C")
+    specs = specs_of(ASKED, trials=2)
+    records = play(campaign_of(tmp_path, FixedSchedule(specs), site), ASKED)
+    assert [record.verdict for record in records] == [Verdict.CORRUPTED] * 2
 
 
 def test_an_answered_cell_gets_no_more_trials_and_others_go_on(tmp_path: Path) -> None:

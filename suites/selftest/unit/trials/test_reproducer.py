@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import zipfile
 from dataclasses import replace
@@ -56,6 +57,10 @@ def _lost(tmp_path: Path, spec: TrialSpec) -> Run:
     shutil.copytree(_GOLDEN, recordings)
     (recordings / "flushed.view.json").rename(recordings / CUT_STATE)
     (recordings / "again-all.view.json").rename(recordings / CHECK_STATE)
+    # as in a trial: the disks of the second life are those of the cut
+    shelf = recordings / "life-2" / "shelf.json"
+    views = re.compile(r'"\.\./\w+\.view\.json"')
+    shelf.write_text(views.sub(f'"../{CUT_STATE}"', shelf.read_text()))
     with zipfile.ZipFile(evidence / RECORDINGS, "w") as archive:
         pack(archive, recordings.rglob("*"), below=recordings)
     return run
@@ -75,6 +80,9 @@ def test_it_holds_the_recordings_that_the_recovered_state_needs(
     assert {path.name for path in (tmp_path / "again").glob("life-*")} == lives
     state = read_crash_state(tmp_path / "again" / CUT_STATE)
     verify_payloads(load_recording(state.recording))
+    with zipfile.ZipFile(evidence_in(made) / RECORDINGS) as archive:
+        names = archive.namelist()
+    assert len(names) == len(set(names))
     assert (tmp_path / "again" / CHECK_STATE).exists() == (fate == "nasonly")
 
 
