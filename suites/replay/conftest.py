@@ -11,7 +11,13 @@ from rich.table import Table
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.coverage import list_coverage
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_engine, chosen_fresh, chosen_states, is_coverage_chosen
+from fixtures.states import (
+    chosen_engine,
+    chosen_fresh,
+    chosen_minutes,
+    chosen_states,
+    is_coverage_chosen,
+)
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
@@ -53,6 +59,7 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
         engine=chosen_engine(request.config),
         coverage=is_coverage_chosen(request.config),
         fresh=chosen_fresh(request.config),
+        minutes=chosen_minutes(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(request.config, options, schedule, specs=specs) as running:

@@ -20,6 +20,10 @@ _DRAW_WITH_DISK_SECTORS = 3
 """Earlier draws had disks of `SECTOR_BEFORE`, and their names say nothing of sectors."""
 
 
+WALK_MINUTES = 20
+"""The time of a walk without a choice of the user."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSpec:
     """One trial: a cell, a seed, and the length of its load.
@@ -55,6 +59,8 @@ class TrialSpec:
     """Whether the native engine counts the blocks of ZFS's code that it runs."""
     walk_fresh: int = 0
     """The number of contents for each of which a fresh NAS recovers a state once more."""
+    walk_minutes: int = WALK_MINUTES
+    """The walk ends after this time, whatever is left."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -63,6 +69,11 @@ class TrialSpec:
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:
             raise ValueError("a planted trial has a fault")
+
+    @property
+    def walk_s(self) -> int:
+        """The time of its walk at most; 0 where it is not walked."""
+        return self.walk_minutes * 60 if self.walk_states else 0
 
     @property
     def trial(self) -> str:
@@ -109,6 +120,7 @@ class TrialSpec:
             walk_engine=WalkEngine(data.get("walk_engine", WalkEngine.KERNEL)),
             walk_coverage=data.get("walk_coverage", False) is True,
             walk_fresh=data.get("walk_fresh", 0),
+            walk_minutes=data.get("walk_minutes", WALK_MINUTES),
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

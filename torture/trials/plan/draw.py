@@ -13,7 +13,7 @@ from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
 from torture.facts.evidence.walk_document import WalkEngine
-from torture.records.record.specs import TrialSpec, draw_seed
+from torture.records.record.specs import WALK_MINUTES, TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 
 _WALKED = "walked"
@@ -109,11 +109,13 @@ def draw_walked(
     engine: WalkEngine = WalkEngine.KERNEL,
     coverage: bool = False,
     fresh: int = 0,
+    minutes: int = WALK_MINUTES,
 ) -> tuple[TrialSpec, ...]:
     """`recordings` of each cell, each to be walked over so many of its crash states.
 
     The same seed draws the same recordings for each engine. `coverage`: the native one counts the code
-    that it runs. `fresh`: the contents that a fresh NAS recovers, too.
+    that it runs. `fresh`: the contents that a fresh NAS recovers, too. `minutes`: the
+    time of each walk.
     """
     return tuple(
         TrialSpec(
@@ -126,6 +128,7 @@ def draw_walked(
             walk_engine=engine,
             walk_coverage=coverage,
             walk_fresh=fresh,
+            walk_minutes=minutes,
         )
         for index in range(recordings)
         for cell in cells

@@ -33,8 +33,6 @@ from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.fresh import recover_afresh
 from torture.trials.trial.walk.walker import Ground, LostState, Walker
 
-_BUDGET_S = 1200
-"""The rest of a trial, and its deadline, must have room beside it."""
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""
 _FRESH_S = 20
@@ -73,7 +71,7 @@ def walk(
     """
     folder = trial.scratch / "walk"
     ground, states = ground_and_states(trial, cut, around)
-    wanted, until_s = trial.spec.walk_states, time.monotonic() + _BUDGET_S
+    wanted, until_s = trial.spec.walk_states, time.monotonic() + trial.spec.walk_s
     fresh_s = trial.spec.walk_fresh * _FRESH_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
@@ -92,7 +90,7 @@ def walk(
             show=evidence.enter_stage,
         )
         with closing(walker):
-            nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
+            nested_s = trial.spec.walk_s * _NESTED_SHARE * (_DEEPEST - 1)
             walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
             recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
             if nested and root is not None:
