@@ -18,6 +18,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.hand_out import HandOut
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.reproducer import keep_reproducer
 from torture.trials.campaign.run import Run
@@ -59,6 +60,7 @@ class Campaign:
         self.run = run
         self.jobs = jobs
         self._schedule = schedule
+        self._hand_out = HandOut(schedule)
         self._site = site
         self._keep = keep
         self._trial_deadline_s = site.trial_deadline_s + walk_s
@@ -73,8 +75,6 @@ class Campaign:
         """The numbers of the workers whose threads live."""
         self._slots: frozenset[int] = frozenset()
         """Those that the site has, also without a thread."""
-        self._failed_on: dict[str, set[int]] = {}
-        """Trial to the workers on which a try of it died."""
         self._supervisor = threading.Thread(target=self._supervise, name="slots", daemon=True)
         self._states: dict[int, WorkerState] = {}
         self._at_work: set[int] = set()
@@ -165,8 +165,7 @@ class Campaign:
         for number in sorted(self._slots - self._threads.keys()):
             with self._changed:
                 left = self._schedule.total - self._verdicts.total()
-                useless = set[int]().union(*self._failed_on.values())
-                if self._is_stopping or len(self._alive - useless) >= left:
+                if self._is_stopping or len(self._alive - self._hand_out.blamed) >= left:
                     return
                 self._alive.add(number)
             self._threads[number] = threading.Thread(
@@ -249,40 +248,21 @@ class Campaign:
         """The next trial; None: no more. Waits while trials under way may still cause another."""
         with self._changed:
             while not (self._is_stopping or self._schedule.is_over):
-                spec = self._schedule.next_spec()
-                if spec is None and not self._at_work:
-                    return None
-                if spec is not None and self._is_for_others(spec, number):
-                    spec = self._another_than(spec, number)
+                workers = self._alive | (self._slots - self._threads.keys())
+                spec = self._hand_out.next_for(number, workers=workers)
                 if spec is not None:
                     self._at_work.add(number)
                     return spec
+                if not self._at_work and not self._hand_out.blamed:
+                    return None
                 self._states.pop(number, None)
                 self._changed.wait(_POLL_S)
             return None
 
-    def _is_for_others(self, spec: TrialSpec, number: int) -> bool:
-        """Whether a try of the trial died on this worker, and there is one on which none did."""
-        failed_on = self._failed_on.get(spec.trial, set())
-        others = self._alive | (self._slots - self._threads.keys())
-        return number in failed_on and bool(others - failed_on)
-
-    def _another_than(self, spec: TrialSpec, number: int) -> TrialSpec | None:
-        """The trial behind one for others, which is given back; None where that is for others, too."""
-        other = self._schedule.next_spec()
-        if other is not None and self._is_for_others(other, number):
-            self._schedule.give_back(other)
-            other = None
-        self._schedule.give_back(spec)
-        self._changed.notify_all()
-        return other
-
     def _give_back(self, number: int, spec: TrialSpec, *, has_died: bool = False) -> None:
         """Leave a trial that did not begin, or whose try died, to another worker."""
         with self._changed:
-            if has_died:
-                self._failed_on.setdefault(spec.trial, set()).add(number)
-            self._schedule.give_back(spec)
+            self._hand_out.give_back(spec, died_on=number if has_died else None)
             self._at_work.discard(number)
             self._changed.notify_all()
 
@@ -337,7 +317,7 @@ class Campaign:
             self._verdicts[record.verdict] += 1
             self._last_record_s = time.monotonic()
             self._schedule.record_ended(spec, record)
-            self._failed_on.pop(spec.trial, None)
+            self._hand_out.forget(spec)
             self._at_work.discard(number)
             self._changed.notify_all()
 
