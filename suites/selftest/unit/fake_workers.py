@@ -65,6 +65,7 @@ class FakeSite:
     """Called with the worker's number; raises what its start is to raise."""
     trial_deadline_s: float = 30.0
     begun: list[TrialSpec] = field(default_factory=list)
+    deadlines_s: list[float] = field(default_factory=list)
     controllers: list[FakeController] = field(default_factory=list)
     is_closed: bool = False
     waits_s: float = 0.0
@@ -104,6 +105,7 @@ class FakeController:
         assert self.is_running, "a worker that is gone was handed a trial"
         self.ran.append(spec)
         self.site.begun.append(spec)
+        self.site.deadlines_s.append(deadline_s)
         self.hear("load")
         self.site.before_trial(spec)
         outcome = self.site.outcome(spec)
@@ -148,6 +150,7 @@ def campaign_of(
     jobs: int = 2,
     keep: EvidencePolicy = EvidencePolicy.ALL,
     earlier: Sequence[TrialRecord] = (),
+    walk_s: float = 0,
 ) -> Campaign:
     return Campaign(
         run=Run(folder=folder),
@@ -156,6 +159,7 @@ def campaign_of(
         jobs=jobs,
         keep=keep,
         earlier=earlier,
+        walk_s=walk_s,
     )
 
 

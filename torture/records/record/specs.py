@@ -22,6 +22,8 @@ _DRAW_WITH_DISK_SECTORS = 3
 
 WALK_MINUTES = 20
 """The time of a walk without a choice of the user."""
+FRESH_S = 30
+"""The time for each fresh recovery of a content; under emulation it takes some 20 s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +62,7 @@ class TrialSpec:
     walk_fresh: int = 0
     """The number of contents for each of which a fresh NAS recovers a state once more."""
     walk_minutes: int = WALK_MINUTES
-    """The walk ends after this time, whatever is left."""
+    """The walk ends after this time, whatever is left; fresh recoveries of contents come on top."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -72,8 +74,8 @@ class TrialSpec:
 
     @property
     def walk_s(self) -> int:
-        """The time of its walk at most; 0 where it is not walked."""
-        return self.walk_minutes * 60 if self.walk_states else 0
+        """The time of its walk at most, with the fresh recoveries; 0 where it is not walked."""
+        return self.walk_minutes * 60 + self.walk_fresh * FRESH_S if self.walk_states else 0
 
     @property
     def trial(self) -> str:

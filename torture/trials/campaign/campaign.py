@@ -43,7 +43,7 @@ class Campaign:
     It keeps the workers and the records. The schedule decides the next trial, and whether a cell
     has enough of them. Every worker has a thread, and this thread must start it. The site says how
     many there are: a late one joins. `earlier` are the records of a run that goes on; the schedule
-    knows them already. `walk_s`: the time for which a trial may walk, beside the site's deadline.
+    knows them already. `walk_s`: the longest walk of a trial, which comes on top of the site's deadline.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Campaign:
         self._hand_out = HandOut(schedule)
         self._site = site
         self._keep = keep
-        self._trial_deadline_s = site.trial_deadline_s + walk_s
+        self._walk_s = walk_s
         self._changed = threading.Condition()
         self._verdicts = Counter(record.verdict for record in earlier)
         self.earlier = self._verdicts.total()
@@ -94,7 +94,7 @@ class Campaign:
     @property
     def patience_s(self) -> float:
         """The maximum time of the whole: its trials one after the other, and the preparation."""
-        return self._trial_deadline_s * (self.total + 1)
+        return (self._site.trial_deadline_s + self._walk_s) * (self.total + 1)
 
     @property
     def schedule_in_words(self) -> str:
@@ -249,11 +249,11 @@ class Campaign:
         with self._changed:
             while not (self._is_stopping or self._schedule.is_over):
                 workers = self._alive | (self._slots - self._threads.keys())
-                spec = self._hand_out.next_for(number, workers=workers)
+                spec, is_held = self._hand_out.next_for(number, workers=workers)
                 if spec is not None:
                     self._at_work.add(number)
                     return spec
-                if not self._at_work and not self._hand_out.blamed:
+                if not (self._at_work or is_held):
                     return None
                 self._states.pop(number, None)
                 self._changed.wait(_POLL_S)
@@ -297,7 +297,8 @@ class Campaign:
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
         try:
-            record = controller.run(spec, deadline_s=self._trial_deadline_s)
+            deadline_s = self._site.trial_deadline_s + spec.walk_s
+            record = controller.run(spec, deadline_s=deadline_s)
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)

@@ -21,17 +21,17 @@ class HandOut:
         """The workers on which a try of an open trial died."""
         return set[int]().union(*self._died_on.values())
 
-    def next_for(self, number: int, *, workers: Set[int]) -> TrialSpec | None:
-        """The next trial for this one of the workers; None: there is none, or none for it."""
+    def next_for(self, number: int, *, workers: Set[int]) -> tuple[TrialSpec | None, bool]:
+        """The next trial for this one of the workers, and whether another one is held for others."""
         spec = self._schedule.next_spec()
         if spec is None or not self._is_for_others(spec, number, workers):
-            return spec
+            return spec, False
         other = self._schedule.next_spec()
         if other is not None and self._is_for_others(other, number, workers):
             self._schedule.give_back(other)
             other = None
         self._schedule.give_back(spec)
-        return other
+        return other, True
 
     def give_back(self, spec: TrialSpec, *, died_on: int | None = None) -> None:
         """Take back a trial that did not begin, or whose try died on this worker."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Answer
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.specs import TrialSpec
+from torture.records.record.specs import FRESH_S, TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.until import Settled
@@ -237,6 +238,48 @@ def test_a_schedule_that_never_ends_does_not_hang_the_run(tmp_path: Path) -> Non
         campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
     campaign.stop()
     assert len(campaign.records) == 2
+
+
+def test_a_trial_that_died_does_not_make_an_endless_schedule_hang(tmp_path: Path) -> None:
+    """Its second try ends; then no trial is left, neither for this worker nor for another."""
+    tries: list[TrialSpec] = []
+
+    def outcome(spec: TrialSpec) -> str:
+        tries.append(spec)
+        return "D" if len(tries) == 1 else "."
+
+    schedule = EndlessAfter(specs_of(ASKED, trials=2))
+    campaign = campaign_of(tmp_path, schedule, FakeSite(outcome=outcome), jobs=2)
+    campaign.start()
+    with pytest.raises(HarnessError, match="ended before its schedule"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
+    campaign.stop()
+
+
+class EndlessAfter(FixedSchedule):
+    """Drops a trial that is given back, as one that has become needless, and never ends."""
+
+    is_over = False
+
+    def is_cell_over(self, cell: Cell) -> bool:
+        return False
+
+    def give_back(self, spec: TrialSpec) -> None:
+        pass
+
+
+def test_a_long_walk_has_its_time_on_top_of_the_sites_deadline(tmp_path: Path) -> None:
+    site = FakeSite()
+    plain, walked = specs_of(ASKED, trials=2)
+    walked = replace(walked, walk_states=5, walk_minutes=40, walk_fresh=2)
+    schedule = FixedSchedule((plain, walked))
+    campaign = campaign_of(tmp_path, schedule, site, jobs=1, walk_s=walked.walk_s)
+    play(campaign, ASKED)
+    assert site.deadlines_s == [
+        site.trial_deadline_s,
+        site.trial_deadline_s + 40 * 60 + 2 * FRESH_S,
+    ]
+    assert campaign.patience_s >= sum(site.deadlines_s)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ class KernelEngine:
         `volume`: the path of the zvol, the image, or the files in the NAS. `keeps_config`: the first
         state's configuration of the pool serves for all.
         """
-        self._words = (volume, "kept" if keeps_config else "anew")
+        self._volume = volume
+        self._config = "kept" if keeps_config else "anew"
         self._guest_program = guest_program(lab.zfs)
         self._folder = folder
         self._names = [disk.serial for disk in disks]
@@ -95,8 +96,9 @@ class KernelEngine:
         self.nas.agent.put_program(_PROGRAM, self._guest_program)
         self.take_ranges(self.ranges)
         copy = f"{_BY_SERIAL}{_COPY}"
-        volume, config = self._words
-        argv = (_PROGRAM, PORT, "/dev/disk/by-id", volume, _RANGES, copy, config)
+        argv = (
+            _PROGRAM, PORT, "/dev/disk/by-id", self._volume, _RANGES, copy, self._config,
+        )  # fmt: skip
         program = ResidentProgram(self.nas, argv)
         program.answer("start", deadline_s=_START_DEADLINE_S)
         return program

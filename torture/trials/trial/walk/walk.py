@@ -23,6 +23,7 @@ from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.facts.states.states import DistinctState, distinct_states, drawn, in_batches
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
+from torture.records.record.specs import FRESH_S
 from torture.records.scoring.walked import StateVerdict
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -35,8 +36,6 @@ from torture.trials.trial.walk.walker import Ground, LostState, Walker
 
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""
-_FRESH_S = 20
-"""The time that a walk keeps for each fresh recovery of a content."""
 _NESTED_SHARE = 0.1
 """Of all states, those of each cut amid a recovery."""
 
@@ -72,7 +71,7 @@ def walk(
     folder = trial.scratch / "walk"
     ground, states = ground_and_states(trial, cut, around)
     wanted, until_s = trial.spec.walk_states, time.monotonic() + trial.spec.walk_s
-    fresh_s = trial.spec.walk_fresh * _FRESH_S
+    fresh_s = trial.spec.walk_fresh * FRESH_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
     if around is not None:
@@ -90,7 +89,7 @@ def walk(
             show=evidence.enter_stage,
         )
         with closing(walker):
-            nested_s = trial.spec.walk_s * _NESTED_SHARE * (_DEEPEST - 1)
+            nested_s = trial.spec.walk_minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
             walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
             recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
             if nested and root is not None:
