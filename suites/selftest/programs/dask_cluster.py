@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -36,10 +37,8 @@ class Cluster:
             "scheduler", "--port", "0", "--protocol", "tls" if certificates else "tcp",
             "--no-dashboard", "--no-show", "--scheduler-file", str(folder / "scheduler.json"),
         )  # fmt: skip
-        file = folder / "scheduler.json"
-        wait_for(lambda: file.exists() or None, what="scheduler", deadline_s=_DEADLINE_S)
-        self.address = next(
-            word.strip('",') for word in file.read_text().split() if "://127.0.0.1:" in word
+        self.address: str = wait_for(
+            lambda: _address_in(folder / "scheduler.json"), what="scheduler", deadline_s=_DEADLINE_S
         )
 
     def worker(self, directions: Path, *, nanny: bool = False) -> subprocess.Popen[bytes]:
@@ -73,3 +72,12 @@ class Cluster:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(_DEADLINE_S)
+
+
+def _address_in(file: Path) -> str | None:
+    """The scheduler's address; None until it has written its file."""
+    try:
+        address: str = json.loads(file.read_text())["address"]
+    except (OSError, ValueError):
+        return None
+    return address

@@ -65,7 +65,7 @@ class Played:
     def wait_until(self, records: int) -> None:
         """Until so many records are there."""
         assert wait_until_true(
-            lambda: len(self.campaign.records) >= records, deadline_s=_DEADLINE_S, poll_s=0.02
+            lambda: self.campaign.verdicts.total() >= records, deadline_s=_DEADLINE_S, poll_s=0.02
         ), self.site.remarks
 
     def ended(self) -> tuple[TrialRecord, ...]:

@@ -38,7 +38,7 @@ def checked_address(text: str) -> str:
     if parts.scheme == "tcp" and not _is_loopback(host):
         raise HarnessError(
             f"{text} is a plain address of another machine: a Dask scheduler there runs the code of "
-            "anybody who reaches it",
+            "every program that reaches it",
             hint="tools/fleet certificates DIR, then --workers dask:tls://HOST:PORT",
         )
     return address

@@ -234,7 +234,7 @@ class Host:
                 end(self._orders.site)
 
     def _sign(self) -> object:
-        with suppress(Exception):  # Dask's errors are of many kinds: none of them is a sign
+        with suppress(Exception):  # Dask's errors are of many kinds, and an error is no sign
             return self._sign_of_life()
         return None
 

@@ -44,11 +44,11 @@ def test_a_safe_address_is_taken(text: str, address: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("tcp://10.0.0.1:8786", "runs the code of anybody"),
-        ("tcp://0.0.0.0:8786", "runs the code of anybody"),
-        ("10.0.0.1:8786", "runs the code of anybody"),
-        ("tcp://localhost.example:8786", "runs the code of anybody"),
-        ("tcp://127.0.0.1@10.0.0.1:8786", "runs the code of anybody"),
+        ("tcp://10.0.0.1:8786", "runs the code of every program"),
+        ("tcp://0.0.0.0:8786", "runs the code of every program"),
+        ("10.0.0.1:8786", "runs the code of every program"),
+        ("tcp://localhost.example:8786", "runs the code of every program"),
+        ("tcp://127.0.0.1@10.0.0.1:8786", "runs the code of every program"),
         ("ws://127.0.0.1:8786", "is no address"),
         ("tls://host", "is no address"),
         ("tcp://127.0.0.1:port", "is no address"),
