@@ -60,13 +60,13 @@ def _mark(program: Path, root: Path) -> str:
 
 
 def _rename(root: Path) -> None:
-    (root / "folder" / "a").rename(root / "a")
+    (root / "folder" / "a").rename(root / "folder" / "aa")
 
 
 def _replace(root: Path) -> None:
     """By a file of the same content, with another inode."""
-    shutil.copy2(root / "b", root / "copied")
-    (root / "copied").replace(root / "b")
+    shutil.copy2(root / "folder" / "a", root.parent / "copied")
+    (root.parent / "copied").replace(root / "folder" / "a")
 
 
 def _point_elsewhere(root: Path) -> None:
@@ -80,11 +80,11 @@ def _set_attribute(root: Path) -> None:
 
 _CHANGES: dict[str, Callable[[Path], object]] = {
     "data": lambda root: (root / "folder" / "a").write_bytes(b"content" * 999 + b"c0ntent"),
-    "size": lambda root: (root / "b").write_bytes(b"\0"),
+    "size": lambda root: (root / "folder" / "a").write_bytes(b"content" * 1000 + bytes(4)),
     "name": _rename,
     "mode": lambda root: (root / "b").chmod(0o600),
     "time that was set": lambda root: os.utime(root / "b", (_SET_S + 1, _SET_S + 1)),
-    "links": lambda root: (root / "folder" / "c").unlink(),
+    "links": lambda root: os.link(root / "b", root.parent / "outside"),
     "target": _point_elsewhere,
     "folder": lambda root: (root / "empty").mkdir(),
     "inode": _replace,

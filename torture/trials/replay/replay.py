@@ -65,6 +65,7 @@ def replay(
             site=site_of(orders),
             jobs=1,
             keep=EvidencePolicy.ALL,
+            walk_s=spec.walk_s,
         )
         campaign.start()
         try:

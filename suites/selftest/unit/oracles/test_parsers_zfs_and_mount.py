@@ -212,3 +212,9 @@ def test_a_pool_that_lost_its_log_device_says_so() -> None:
     assert status.state == "DEGRADED"
     assert status.unhealthy_devices == ("10445152025390439593 CANT_OPEN", "tank DEGRADED")
     assert status.data_errors == 0
+
+
+def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> None:
+    lines = ("EXT4-fs error (device vdb): one", "sound", "EXT4-fs error (device vdb): two")
+    log = replace(recording("kernel/csum-failed"), stdout="\n".join((*lines, lines[0])))
+    assert read_kernel_log(log).complaints == (lines[0], lines[2])
