@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.administration.protocol import SPARES
 from torture.choices.volumes import SIZE_MIB
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, write_crash_state
-from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
@@ -62,6 +63,8 @@ class KernelEngine:
         self._config = "kept" if keeps_config else "anew"
         self._guest_program = guest_program(lab.zfs)
         self._folder = folder
+        # a walk asks for contents, not for times
+        disks = [replace(disk, profile=Profile()) for disk in disks]
         self._names = [disk.serial for disk in disks]
         self._console = folder / "nas.console.log"
         self._is_imported = False
