@@ -26,6 +26,11 @@ _GUEST_LOAD = "python3 -S -m load"
 _GUEST_CODE = "/opt/torture"
 
 
+def _command(verb: str, argument: str) -> Command:
+    script = f'cd {_GUEST_CODE} && exec {_GUEST_LOAD} {verb} "$1"'
+    return ("sh", "-c", script, "load", argument)
+
+
 class GuestLoad:
     """The load in one client, from its start to its end."""
 
@@ -102,8 +107,17 @@ class GuestWorkload(Workload):
 
 def guest_command(verb: str, job: dict[str, Any]) -> Command:
     """The command that prepares, writes or reads back in the guest."""
-    script = f'cd {_GUEST_CODE} && exec {_GUEST_LOAD} {verb} "$1"'
-    return ("sh", "-c", script, "load", json.dumps(job))
+    return _command(verb, json.dumps(job))
+
+
+READ_BACK_SERVER = _command("serve", PORT)
+"""The command of the program that reads back for as long as the host asks, over its port."""
+
+
+def job_read_back_by(command: Command) -> str | None:
+    """The job of a command that reads back, as a line for `READ_BACK_SERVER`; None for others."""
+    *words, job = command
+    return job if (*words, job) == _command("read", job) else None
 
 
 class _OfATrial(Protocol):

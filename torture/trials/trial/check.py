@@ -9,10 +9,12 @@ import re
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
+from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import CHECK_STATE, Step
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
@@ -45,6 +47,13 @@ _REFUSED = 2
 """The exit code of xfs_repair when a mount should replay the log first (xfs_repair(8))."""
 
 
+class ReadBack(Protocol):
+    """Runs a command that reads back, as `Machine.run` does."""
+
+    def __call__(self, *argv: str, deadline_s: float) -> Completed:
+        """Run it, until the deadline."""
+
+
 def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine) -> None:
     """Check and scrub.
 
@@ -73,12 +82,13 @@ def check(
     evidence: EvidenceWriter,
     client: Machine,
     vm_boots: Callable[[Step], bool] | None = None,
+    read_back: ReadBack | None = None,
 ) -> bool:
     """Gather everything the verdict needs; True when the client is as good as new without its disk.
 
     The client did not exist at the cut, so it has cached nothing. `vm_boots` boots a client whose
     root is on the disk from there, as this step. It does so after the first look. When an error
-    was found, it does so once more at the end.
+    was found, it does so once more at the end. `read_back` runs a read-back quicker than the client.
     """
     attach_again(trial, client, deadline_s=PATIENCE_S)
     is_sound = True
@@ -96,7 +106,7 @@ def check(
             for disk in trial.client_disks:
                 client.attach(disk)
             attach_again(trial, client, deadline_s=PATIENCE_S)
-        mounted = _mount_read_umount(trial, evidence, client)
+        mounted = _mount_read_umount(trial, evidence, client, read_back=read_back or client.run)
         checker = trial.filesystem.check
         clean = _is_clean(evidence, client, Step.FS_CHECK, checker)
         is_sound = is_sound and mounted and clean
@@ -105,7 +115,7 @@ def check(
     else:
         if trial.fault is not None:
             plant(client, trial.fault.before_read_back)
-        _read_back(trial, evidence, client)
+        _read_back(trial, evidence, client, read_back=read_back or client.run)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:
         for disk in trial.client_disks:
@@ -134,7 +144,9 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
             if tried.exit_code != _REFUSED:
                 break
         took_s = time.monotonic() - begun
-        mounted = _mount_read_umount(trial, evidence, client, after_repair=True)
+        mounted = _mount_read_umount(
+            trial, evidence, client, read_back=client.run, after_repair=True
+        )
         if mounted and _is_clean(evidence, client, Step.FS_CHECK_AFTER_REPAIR, checker):
             return
         if end - time.monotonic() < took_s:
@@ -142,7 +154,12 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
 
 
 def _mount_read_umount(
-    trial: Trial, evidence: EvidenceWriter, client: Machine, *, after_repair: bool = False
+    trial: Trial,
+    evidence: EvidenceWriter,
+    client: Machine,
+    *,
+    read_back: ReadBack,
+    after_repair: bool = False,
 ) -> bool:
     """Whether the disk could be mounted; if so, the client read back everything on it."""
     mount_step = Step.FS_MOUNT_AFTER_REPAIR if after_repair else Step.FS_MOUNT
@@ -159,7 +176,7 @@ def _mount_read_umount(
         evidence.observe_to_end(
             client, Step.FS_SCRUB, filesystem.scrub, deadline_s=_CHECK_DEADLINE_S
         )
-    _read_back(trial, evidence, client, after_repair=after_repair)
+    _read_back(trial, evidence, client, read_back=read_back, after_repair=after_repair)
     umount = ("umount", MOUNT_POINT)
     evidence.observe_to_end(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
     return True
@@ -176,13 +193,18 @@ def _is_clean(
 
 
 def _read_back(
-    trial: Trial, evidence: EvidenceWriter, client: Machine, *, after_repair: bool = False
+    trial: Trial,
+    evidence: EvidenceWriter,
+    client: Machine,
+    *,
+    read_back: ReadBack,
+    after_repair: bool = False,
 ) -> None:
     """Read back the data of each load, into a document of its own."""
     jobs = trial.jobs
     for workload in trial.workloads:
         command = workload.read_back(jobs[workload.name])
-        completed = client.run(*command, deadline_s=READ_DEADLINE_S)
+        completed = read_back(*command, deadline_s=READ_DEADLINE_S)
         if completed.exit_code is None:
             raise StorageFailed(
                 f"the read-back of {workload.name} hung for {READ_DEADLINE_S} s", machine=client

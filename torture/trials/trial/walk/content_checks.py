@@ -15,6 +15,7 @@ from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.engines import Engines
 from torture.trials.trial.walk.offers import OfferedDisk, OfferedFiles
+from torture.trials.trial.walk.reader import ResidentReader
 
 _CONTENTS_OF_A_CLIENT = 100
 """After this number a new client comes, so that nothing adds up in its kernel."""
@@ -38,6 +39,7 @@ class ContentChecks:
         self._known: dict[str, Evidence] = {}
         self._machines: Machines | None = None
         self._client: Machine | None = None
+        self._reader: ResidentReader | None = None
         self._left = 0
         """Contents that the present client may still look at."""
 
@@ -65,7 +67,8 @@ class ContentChecks:
         try:
             with self._offer.shown(engines):
                 client = self._attached_client()
-                is_sound = check(trial, evidence, client)
+                assert self._reader is not None
+                is_sound = check(trial, evidence, client, read_back=self._reader.run)
                 self._offer.let_go(client)
         finally:
             if not is_sound or self._left == 0:
@@ -82,6 +85,7 @@ class ContentChecks:
             self._machines = Machines(trial=self._trial, lab=self._lab)
             self._machines.begin_checker()
             self._client = self._machines.checker()
+            self._reader = ResidentReader(self._client)
             self._left = _CONTENTS_OF_A_CLIENT
         self._left -= 1
         self._client.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
@@ -89,15 +93,22 @@ class ContentChecks:
 
     def give_client_back(self) -> None:
         """Leave the client to other trials; the next content gets one anew."""
+        self._end_reader()
         if self._machines is not None and self._client is not None:
             self._machines.give_checker_back(self._client)
         self._end_client()
 
     def _end_client(self) -> None:
         """End the client, unless it was given back."""
+        self._end_reader()
         if self._machines is not None:
             self._machines.close()
         self._machines = self._client = None
+
+    def _end_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
 
     def close(self) -> None:
         """End the client and its disk."""

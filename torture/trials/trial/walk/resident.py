@@ -56,7 +56,8 @@ class ResidentProgram:
         while b"\n" not in self._rest:
             self._rest += self._received()
             if time.monotonic() > end:
-                hung = f"the NAS's recovery program hung for {deadline_s:g} s at {step!r}"
+                name = self._machine.name
+                hung = f"the program in {name} hung for {deadline_s:g} s at {step[:40]!r}"
                 raise StorageFailed(hung, machine=self._machine)
         text, _, self._rest = self._rest.partition(b"\n")
         try:
@@ -64,7 +65,7 @@ class ResidentProgram:
             if not isinstance(answer, dict) or "failed" in answer:
                 raise ValueError("it failed")
         except ValueError as error:
-            raise self._failure(f"answered {text[:300]!r} to {step!r}: {error}") from error
+            raise self._failure(f"answered {text[:300]!r} to {step[:40]!r}: {error}") from error
         return answer
 
     def close(self) -> None:
