@@ -26,5 +26,7 @@ def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) 
     assert all(walk.recovered for walk in walks), "no state was recovered"
     assert not any(walk.differing for walk in walks), "a second recovery gave another content"
     assert not any(walk.proofs_differing for walk in walks), "a proven state gave another content"
-    assert not any(walk.fresh_differing for walk in walks), "a fresh NAS gave another verdict"
-    assert not any(walk.disagreeing for walk in walks), "the engines gave different contents"
+    assert not any(walk.fresh_differing for walk in walks), (
+        "a fresh NAS gave another verdict or health"
+    )
+    assert not any(walk.disagreeing for walk in walks), "the engines gave different ends"

@@ -89,7 +89,7 @@ def bring_nas_back(
             import_deadline_s = trial.fault.import_patience_s or import_deadline_s
         if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
             return None
-        _observe_status(evidence, nas, zfs)
+        observe_status(evidence, nas, zfs)
         ask(trial.cell[ADMINISTRATION], evidence, nas, Step.ADMINISTRATION_STATE)
         script = transport.wait_for_volume_script()
         storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
@@ -161,7 +161,7 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
 def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersion) -> None:
     """Make ZFS read and verify everything and account for every block, and keep its findings."""
     evidence.observe_to_end(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
-    _observe_status(evidence, nas, zfs)
+    observe_status(evidence, nas, zfs)
     _count_blocks(evidence, nas, shelf)
     evidence.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
@@ -185,7 +185,8 @@ def _count_blocks(evidence: EvidenceWriter, nas: Machine, shelf: Shelf) -> None:
             return
 
 
-def _observe_status(evidence: EvidenceWriter, nas: Machine, zfs: ZfsVersion) -> None:
+def observe_status(evidence: EvidenceWriter, nas: Machine, zfs: ZfsVersion) -> None:
+    """Keep the pool's status."""
     status = zfs.status_command(POOL)
     evidence.observe_to_end(nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
 

@@ -57,6 +57,7 @@ static void answer_recovery(const recovery_t *recovery) {
   }
   fprintf(answers, "{\"import\": 0, \"volume\": %d, \"export\": 0, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", ",
       recovery->volume_errno, recovery->content.a, recovery->content.b);
+  fprintf(answers, "\"state\": %" PRIu64 ", \"errors\": %" PRIu64 ", ", recovery->health.state, recovery->health.errors);
   fprintf(answers, "\"bytes\": %" PRIu64 ", \"import_us\": %" PRIu64 ", \"volume_us\": %" PRIu64, recovery->bytes,
       recovery->import_us, recovery->volume_us);
   fprintf(answers, ", \"read_us\": %" PRIu64 ", \"export_us\": %" PRIu64 "}\n", recovery->read_us, recovery->export_us);

@@ -187,6 +187,15 @@ static int import(nvlist_t *config, uint64_t flags) {
   return error;
 }
 
+static health_t pool_health(void) {
+  nvlist_t *config = NULL;
+  /* with an error it still gives what it knows */
+  (void)spa_get_stats(POOL, &config, NULL, 0);
+  const health_t health = health_of(config);
+  nvlist_free(config);
+  return health;
+}
+
 recovery_t pool_recover(nvlist_t *config) {
   recovery_t recovery = {.content = MARK_OF_NOTHING};
   volume_t volume = {0};
@@ -208,6 +217,7 @@ recovery_t pool_recover(nvlist_t *config) {
   }
   const uint64_t read_out = now_us();
   recovery.read_us = read_out - opened;
+  recovery.health = pool_health();
   const int error = spa_export(POOL, NULL, B_TRUE, B_TRUE);
   if (error != 0) fail("the export failed: %s", strerror(error));
   recovery.export_us = now_us() - read_out;

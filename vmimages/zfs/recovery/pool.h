@@ -2,6 +2,7 @@
 #ifndef TORTURE_POOL_H
 #define TORTURE_POOL_H
 
+#include "health.h"
 #include "mark.h"
 
 #include <libnvpair.h>
@@ -10,6 +11,7 @@
 typedef struct {
   int import_errno, volume_errno;
   mark_t content;
+  health_t health;
   uint64_t bytes, import_us, volume_us, read_us, export_us;
 } recovery_t;
 

@@ -16,6 +16,7 @@
  * recovery left them.
  */
 #define _GNU_SOURCE
+#include "health.h"
 #include "mark.h"
 #include "tree.h"
 #include "versions.h"
@@ -42,6 +43,7 @@ static const char *volume_file;
 static bool has_files, in_dataset, keeps_config;
 static nvlist_t *kept_config;
 static libzfs_handle_t *zfs;
+static zpool_handle_t *pool;
 static FILE *host;
 
 static uint64_t now_us(void) {
@@ -122,9 +124,12 @@ static void recover(char *folder, const char *ranges_file) {
     error = has_files ? mark_tree(MOUNT_POINT, &content) : read_ranges(ranges_file, volume, -1, &content);
     close(volume);
   }
-  fprintf(host, "{\"import\": 0, \"volume\": %d, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", \"import_us\": %" PRIu64
-      ", \"volume_us\": %" PRIu64 ", \"read_us\": %" PRIu64 "}\n",
-      error, content.a, content.b, imported - begun, opened - imported, now_us() - opened);
+  const uint64_t read_out = now_us();
+  pool = zpool_open_canfail(zfs, POOL);
+  const health_t health = health_of(pool == NULL ? NULL : zpool_get_config(pool, NULL));
+  fprintf(host, "{\"import\": 0, \"volume\": %d, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", \"state\": %" PRIu64
+      ", \"errors\": %" PRIu64 ", \"import_us\": %" PRIu64 ", \"volume_us\": %" PRIu64 ", \"read_us\": %" PRIu64 "}\n",
+      error, content.a, content.b, health.state, health.errors, imported - begun, opened - imported, read_out - opened);
 }
 
 static void copy_volume(const char *ranges_file, const char *copy_file) {
@@ -138,14 +143,13 @@ static void copy_volume(const char *ranges_file, const char *copy_file) {
 static void export_pool(void) {
   const uint64_t begun = now_us();
   int exported = -1;
-  for (int tries = 0; exported != 0 && tries < EXPORT_TRIES; tries++) {
+  for (int tries = 0; pool != NULL && exported != 0 && tries < EXPORT_TRIES; tries++) {
     if (in_dataset) umount2(MOUNT_POINT, 0);  /* a server may need a moment to let go of the files */
-    zpool_handle_t *pool = zpool_open_canfail(zfs, POOL);
-    if (pool == NULL) break;
     exported = zpool_export_force(pool, "replay");
-    zpool_close(pool);
     if (exported != 0) usleep(2000);
   }
+  if (pool != NULL) zpool_close(pool);
+  pool = NULL;
   fprintf(host, "{\"export\": %d, \"export_us\": %" PRIu64 "}\n", exported, now_us() - begun);
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ _GOOD = Recovered(is_imported=True, content="a" * 32)
 _BAD = Recovered(is_imported=True, content="b" * 32)
 _ANSWER = (
     '{"import": 0, "volume": 0, "export": 0, "content": "%s", "bytes": 1, "import_us": 1, '
-    '"volume_us": 1, "read_us": 1, "export_us": 1}'
+    '"volume_us": 1, "read_us": 1, "export_us": 1, "state": 7, "errors": 0}'
 )
 
 
@@ -86,7 +87,13 @@ def test_a_scouted_state_needs_no_kernel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by_kernel", "disagreeing"), [(_BAD, 0), (_GOOD, 1), (Recovered(is_imported=False), 1)]
+    ("by_kernel", "disagreeing"),
+    [
+        (_BAD, 0),
+        (_GOOD, 1),
+        (Recovered(is_imported=False), 1),
+        (replace(_BAD, health="DEGRADED, 0 errors"), 1),
+    ],
 )
 def test_a_state_repeated_by_the_kernel_is_compared(
     by_kernel: Recovered, disagreeing: int, tmp_path: Path

@@ -34,6 +34,7 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.engine import recovered_of
+from torture.trials.trial.walk.ground import FirstEnd
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.shrink import Dropped, fewest
 from torture.trials.trial.walk.walk import (
@@ -45,6 +46,7 @@ from torture.trials.trial.walk.walk import (
 _GRAIN = 64 * 1024
 _SAID = {
     "import": 0, "volume": 0, "content": "0" * 32, "import_us": 1, "volume_us": 2, "read_us": 3,
+    "state": 7, "errors": 0,
 }  # fmt: skip
 
 
@@ -112,11 +114,20 @@ def test_the_engines_report() -> None:
     refused = recovered_of({"import": 2052, "reason": "cannot import"})
     assert (refused.is_imported, refused.reason) == (False, "cannot import")
     assert recovered_of(_SAID | {"volume": 5}).volume_errno == 5
+    assert recovered.health == "ONLINE, 0 errors"
+    assert recovered_of(_SAID | {"state": 6, "errors": 2}).health == "DEGRADED, 2 errors"
 
 
 @pytest.mark.parametrize(
     "answer",
-    [{}, {"import": 2052}, {"import": 0}, _SAID | {"import_us": None}, {"export": 0}],
+    [
+        {},
+        {"import": 2052},
+        {"import": 0},
+        _SAID | {"import_us": None},
+        {"export": 0},
+        _SAID | {"state": 8},
+    ],
 )
 def test_another_report_is_the_machinerys_failure(answer: dict[str, object]) -> None:
     """Never a state that looks recovered, or lost."""
@@ -196,19 +207,21 @@ _LOST_MORE = replace(_LOST, lost=3)
 
 
 @pytest.mark.parametrize(
-    ("known", "shown", "counted"),
+    ("known", "shown", "health", "counted"),
     [
-        (_KEPT, _KEPT, (False, False)),
-        (_LOST, _LOST, (True, False)),
-        (_LOST, _LOST_MORE, (True, True)),
-        (_LOST, _KEPT, (False, True)),
-        (_KEPT, _LOST, (True, True)),
-        (_KEPT, None, (True, True)),
+        (_KEPT, _KEPT, "ONLINE", (False, False)),
+        (_KEPT, _KEPT, "DEGRADED", (False, True)),
+        (_LOST, _LOST, "ONLINE", (True, False)),
+        (_LOST, _LOST_MORE, "ONLINE", (True, True)),
+        (_LOST, _KEPT, "ONLINE", (False, True)),
+        (_KEPT, _LOST, "ONLINE", (True, True)),
+        (_KEPT, None, "", (True, True)),
     ],
 )
-def test_a_fresh_nas_must_come_to_the_verdict_of_the_loop(
+def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
     known: StateVerdict,
     shown: StateVerdict | None,
+    health: str,
     counted: tuple[bool, bool],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -217,9 +230,10 @@ def test_a_fresh_nas_must_come_to_the_verdict_of_the_loop(
     counts: list[tuple[bool, bool]] = []
     hung: Any = SimpleNamespace(spec=SimpleNamespace(console_log=tmp_path))
     state = CrashState(recording=tmp_path, cut=3, seed=0, disks={})
+    end = FirstEnd(state=state, verdict=known, health="ONLINE")
     walker: Any = SimpleNamespace(
         close=lambda: None,
-        first_ends={"a": (state, known), "b": (state, known), "c": (state, known)},
+        first_ends={"a": end, "b": end, "c": end},
         verdict_of=lambda *_args, **_kwargs: shown,
         count_fresh=lambda _state, *, loses, differs: counts.append((loses, differs)),
     )
@@ -228,7 +242,7 @@ def test_a_fresh_nas_must_come_to_the_verdict_of_the_loop(
         folder.mkdir()
         if shown is None:
             raise StorageFailed("it hung", machine=hung)
-        return SimpleNamespace(recording=None, evidence=None, is_imported=True)
+        return SimpleNamespace(recording=None, evidence=None, is_imported=True, health=health)
 
     monkeypatch.setattr(walk_module, "recover_afresh", recover_afresh)
     machines: Any = SimpleNamespace(shelf=SimpleNamespace(directory=tmp_path), lab=None)

@@ -14,6 +14,11 @@ from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
 from torture.trials.trial.walk.ranges import Ranges
 
+_VDEV_STATES = (
+    "UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE",
+)  # fmt: skip
+"""By their numbers (include/sys/fs/zfs.h, `vdev_state_t`), in the words of `zpool_state_to_name`."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovered:
@@ -26,6 +31,8 @@ class Recovered:
     """128 bits in hexadecimal, by all that was read of the volume; equal contents have equal ones."""
     reason: str = ""
     """ZFS's own words for a refused import."""
+    health: str = ""
+    """The pool's state and errors as `health_in_words` has them; empty where no pool is imported."""
     took_us: int = 0
 
     def is_like(self, other: Recovered) -> bool:
@@ -35,6 +42,11 @@ class Recovered:
         if self.volume_errno or other.volume_errno:
             return bool(self.volume_errno) == bool(other.volume_errno)
         return self.content == other.content
+
+
+def health_in_words(state: str, *, errors: int) -> str:
+    """The health of a pool, to be compared; `state` as zpool has it, e.g. `ONLINE`."""
+    return f"{state}, {errors} errors"
 
 
 class GaveUp(HarnessError):
@@ -83,7 +95,8 @@ def recovered_of(answer: Mapping[str, Any]) -> Recovered:
             is_imported=True,
             volume_errno=answer["volume"],
             content=answer["content"],
+            health=health_in_words(_VDEV_STATES[answer["state"]], errors=answer["errors"]),
             took_us=sum(answer[f"{part}_us"] for part in ("import", "volume", "read")),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise HarnessError(f"the recovery's report is unreadable: {answer} ({error!r})") from error

@@ -193,7 +193,8 @@ class Engines:
         return second
 
     def _compare(self, scouted: Recovered, recovered: Recovered) -> None:
-        self._count(compared=1, disagreeing=int(not scouted.is_like(recovered)))
+        differs = not scouted.is_like(recovered) or scouted.health != recovered.health
+        self._count(compared=1, disagreeing=int(differs))
 
     def _count(self, **more: int) -> None:
         """Add to these counts of the document."""

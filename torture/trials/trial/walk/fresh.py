@@ -6,15 +6,17 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torture.facts.evidence.folder import CUT_STATE, SPEC, Evidence, load_evidence
+from torture.facts.evidence.folder import CUT_STATE, SPEC, Evidence, Step, load_evidence
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.lab.lab import Lab
+from torture.oracles.verdict.pool_tools.status import parse_status
 from torture.trials.trial.check import check
-from torture.trials.trial.recovery import bring_nas_back
+from torture.trials.trial.recovery import bring_nas_back, observe_status
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.engine import health_in_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +26,8 @@ class FreshRecovery:
     evidence: Evidence
     recording: Recording
     is_imported: bool
+    health: str
+    """The pool's, as `Recovered` has it."""
 
 
 def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> FreshRecovery:
@@ -48,9 +52,20 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
             client = machines.checker()
             if check(own, evidence, client):
                 machines.give_checker_back(client)
+            observe_status(evidence, back.nas, lab.zfs)
         machines.shelf.require_healthy()
+    shown = load_evidence(folder)
     return FreshRecovery(
-        evidence=load_evidence(folder),
+        evidence=shown,
         recording=load_recording(machines.shelf.recording),
         is_imported=back is not None,
+        health="" if back is None else _health(shown),
     )
+
+
+def _health(evidence: Evidence) -> str:
+    """The pool's health after the client's checks; raises `UnreadableError`."""
+    output = evidence.output(Step.POOL_STATUS)
+    assert output is not None, "it was observed"
+    status = parse_status(output)
+    return health_in_words(status.state, errors=status.data_errors)

@@ -31,8 +31,9 @@ from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
-from torture.trials.trial.walk.fresh import recover_afresh
-from torture.trials.trial.walk.walker import Ground, LostState, Walker
+from torture.trials.trial.walk.fresh import FreshRecovery, recover_afresh
+from torture.trials.trial.walk.ground import Ground, LostState
+from torture.trials.trial.walk.walker import Walker
 
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""
@@ -170,13 +171,15 @@ def recover_contents_afresh(
     """Let a fresh NAS recover a state of each of the first contents: its verdict must be the same."""
     walker.close()
     folder = machines.shelf.directory / "recovery-again"
-    for state, known in list(walker.first_ends.values())[: trial.spec.walk_fresh]:
+    for end in list(walker.first_ends.values())[: trial.spec.walk_fresh]:
         if time.monotonic() > until_s:
             return
-        _, shown = _recovered_afresh(trial, machines, walker, state, folder)
+        fresh, shown = _recovered_afresh(trial, machines, walker, end.state, folder)
         loses = shown is None or shown.loses
-        walker.count_fresh(state, loses=loses, differs=shown != known)
-        if loses and not known.loses:
+        is_as_healthy = fresh is not None and fresh.health == end.health
+        differs = shown != end.verdict or not is_as_healthy
+        walker.count_fresh(end.state, loses=loses, differs=differs)
+        if loses and not end.verdict.loses:
             return  # the recording of that recovery is evidence
         shutil.rmtree(folder)
 
@@ -186,24 +189,23 @@ def _recovery_of(
 ) -> Recording | None:
     """The recording of a whole recovery from a state; None where that recovery lost something."""
     folder = machines.shelf.directory / f"recovery-{depth}"
-    recording, shown = _recovered_afresh(trial, machines, walker, state, folder)
+    fresh, shown = _recovered_afresh(trial, machines, walker, state, folder)
     loses = shown is None or shown.loses
     walker.count_fresh(state, loses=loses, differs=loses)
-    return None if loses else recording
+    return None if loses or fresh is None else fresh.recording
 
 
 def _recovered_afresh(
     trial: Trial, machines: Machines, walker: Walker, state: CrashState, folder: Path
-) -> tuple[Recording | None, StateVerdict | None]:
-    """The recording of a fresh recovery and its verdict; None for both where it did not end."""
+) -> tuple[FreshRecovery | None, StateVerdict | None]:
+    """A fresh recovery and its verdict; None for both where it did not end."""
     try:
         fresh = recover_afresh(trial, machines.lab, state, folder)
     except (StorageFailed, GuestDied) as failure:
         if isinstance(failure, GuestDied) and not failure.kernel_crashed:
             raise
         return None, None
-    shown = walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported)
-    return fresh.recording, shown
+    return fresh, walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported)
 
 
 def _states(

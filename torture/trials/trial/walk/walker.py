@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from torture.facts.evidence.walk_document import (
     WalkEngine,
 )
 from torture.facts.recording.crash_state import CrashState, Survivor
-from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import role_of
 from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
@@ -32,6 +32,7 @@ from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engine import GaveUp, Recovered
 from torture.trials.trial.walk.engines import engines_of
+from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
 from torture.trials.trial.walk.shrink import Dropped, fewest
 
 _LOSSES_KEPT = 20
@@ -43,32 +44,6 @@ _COMPARED_FIRST = 4
 """So many first states are recovered by both engines: a mistake of all states shows at once."""
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
-    """A recording whose states are walked.
-
-    `acknowledged`: the event of the load's recording up to which acknowledgements count. None: up to
-    each state's own cut, for this is the load's recording.
-    """
-
-    recording: Recording
-    latest: CrashState
-    """A state of its end: its volume has data wherever another state's has, and its disks partitions."""
-    acknowledged: int | None = None
-
-    def acknowledged_by(self, state: CrashState) -> int:
-        """The event up to which acknowledgements count in this state."""
-        return state.cut if self.acknowledged is None else self.acknowledged
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LostState:
-    """A state that lost something, and its cut."""
-
-    state: CrashState
-    cut: Confirmation
 
 
 class Walker:
@@ -110,12 +85,13 @@ class Walker:
         self._seen: Counter[str] = Counter()
         self._content = ""
         """That of the state judged last; empty where it has none."""
+        self._health = ""
         self._is_proven = False
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
-        self.first_ends: dict[str, tuple[CrashState, StateVerdict]] = {}
-        """Of each content the first state of the load's recording that had it, and its verdict."""
+        self.first_ends: dict[str, FirstEnd] = {}
+        """Of each content the first state of the load's recording that had it."""
         self._ends: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
@@ -144,7 +120,8 @@ class Walker:
             self._seen.update(filter(None, [self._content]))
             if self._content and ground.acknowledged is None:
                 own = state.crash_state(ground.recording, self._names)
-                self.first_ends.setdefault(self._content, (own, judged))
+                end = FirstEnd(state=own, verdict=judged, health=self._health)
+                self.first_ends.setdefault(self._content, end)
             self._outcomes[judged.verdict] += 1
             self._ends[judged.verdict, judged.lost, judged.reasons] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
@@ -270,7 +247,7 @@ class Walker:
 
     def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
         """The verdict by the content and the acknowledgements before the cut."""
-        self._content = recovered.content
+        self._content, self._health = recovered.content, recovered.health
         marks = sum(1 for seq in self._marks if seq <= self.ground.acknowledged_by(state))
         known = self._judged.get((recovered.content, marks))
         if known is None:
