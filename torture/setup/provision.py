@@ -129,11 +129,16 @@ def _environment(say: Say, *, with_dask: bool) -> bool:
     say("making the virtual environment .venv")
     # `.[selftest]` would build the checkout; only its dependencies are wanted
     wanted = project.dependencies if with_dask or has_dask() else project.slim
+    make_own_environment(wanted, python=_python())
+    return True
+
+
+def make_own_environment(requirements: Sequence[str], *, python: str) -> None:
+    """Make `.venv` anew, and mark it as complete; raises `HarnessError` as `make_environment`."""
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    make_environment(ENVIRONMENT, wanted, python=_python(), constraints=CONSTRAINTS)
+    make_environment(ENVIRONMENT, requirements, python=python, constraints=CONSTRAINTS)
     _borrow_libnbd()
     (ENVIRONMENT / "torture-stamp").write_text(environment_stamp())
-    return True
 
 
 def make_environment(
@@ -201,6 +206,8 @@ def use_environment() -> None:
 class Project:
     """The requirements of `pyproject.toml`, as pip reads them."""
 
+    own: tuple[str, ...]
+    """The requirements of a run, without any extra."""
     dependencies: tuple[str, ...]
     """The project's own requirements and those of every extra."""
     dask: tuple[str, ...]
@@ -220,6 +227,7 @@ def read_project() -> Project:
     project = document["project"]
     extras = project["optional-dependencies"]
     return Project(
+        own=tuple(project["dependencies"]),
         dependencies=(*project["dependencies"], *chain.from_iterable(extras.values())),
         dask=tuple(extras["dask"]),
         builders=tuple(document["build-system"]["requires"]),

@@ -30,6 +30,10 @@ SETTINGS: dict[str, Any] = {
 """Of every scheduler and worker. A silent worker is gone before its lease is; Dask repeats no trial."""
 PORT = 8786
 """Dask's usual port of a scheduler."""
+WORKER_OPTIONS = (
+    "--nthreads", "1", "--memory-limit", "0", "--death-timeout", "60", "--no-dashboard",
+)  # fmt: skip
+"""Of every worker. QEMU's memory is not the worker's, and a worker without a scheduler ends."""
 _DAYS = "365"
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _OF_LEAF = """\
@@ -75,7 +79,7 @@ def make_certificates(folder: Path) -> None:
             file.rename(folder / file.name)
 
 
-def commands(host: str, folder: Path, *, workers: int) -> Iterator[str]:
+def commands(host: str, folder: Path, *, workers: int, port: int = PORT) -> Iterator[str]:
     """The lines of a shell that start a scheduler, a host's workers, and a campaign on them."""
     tls = " ".join(
         f"--tls-{option} {shlex.quote(str(folder / name))}"
@@ -83,22 +87,23 @@ def commands(host: str, folder: Path, *, workers: int) -> Iterator[str]:
     )
     dask = f"cd {shlex.quote(str(CHECKOUT))} && {settings_in_words()} PYTHONPATH=. .venv/bin/dask"
     yield f"# on {host}: the scheduler"
-    yield f"{dask} scheduler --protocol tls --port {PORT} --no-dashboard {tls}"
+    yield f"{dask} scheduler --protocol tls --port {port} --no-dashboard {tls}"
     yield f"# on each host: {workers} slots"
     yield (
-        f"{dask} worker tls://{host}:{PORT} --nworkers {workers} --nthreads 1 --memory-limit 0 "
-        f"--death-timeout 60 --no-dashboard {tls}"
+        f"{dask} worker tls://{host}:{port} --nworkers {workers} {' '.join(WORKER_OPTIONS)} {tls}"
     )
     yield "# the campaign"
     yield (
         f"{CERTIFICATES_VARIABLE}={shlex.quote(str(folder))} tools/run suites/powercut "
-        f"--workers dask:tls://{host}:{PORT}"
+        f"--workers dask:tls://{host}:{port}"
     )
 
 
 def settings_in_words() -> str:
     """The settings as variables of a command (https://docs.dask.org/en/stable/configuration.html)."""
-    return " ".join(
-        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}={value}"
-        for name, value in SETTINGS.items()
-    )
+    return " ".join(f"{variable_of(name)}={value}" for name, value in SETTINGS.items())
+
+
+def variable_of(setting: str) -> str:
+    """The variable of the environment that gives Dask a setting."""
+    return f"DASK_{setting.replace('.', '__').replace('-', '_').upper()}"
