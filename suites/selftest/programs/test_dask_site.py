@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from suites.selftest.programs.dask_cluster import Cluster
-from suites.selftest.programs.dask_stand_in import EVIDENCE_BYTES, stand_in
+from suites.selftest.programs.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES, stand_in
 from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.ssh_server import SshServer, sshd_path
 from suites.selftest.unit.fake_workers import ASKED, specs_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
@@ -31,6 +33,7 @@ from torture.trials.workers.dask_site import DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 
 LAB = LabSettings(warm_states=Path("/nowhere"))
+FLEET = CHECKOUT / "tools" / "fleet"
 _DEADLINE_S = 90
 
 
@@ -148,29 +151,57 @@ def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
     assert records[: len(before)] == before
 
 
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[tuple[Cluster, Path]]:
+    """A cluster with certificates, and the folder of these."""
+    with TemporaryDirectory() as folder:
+        certificates = Path(folder) / "fleet"
+        assert LAUNCHER.run(FLEET, "certificates", certificates).returncode == 0
+        with Cluster(Path(folder), certificates=certificates) as cluster:
+            yield cluster, certificates
+
+
 def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_folder(
-    directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: tuple[Cluster, Path], directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("fleet", "others"):
-        assert (
-            LAUNCHER.run(CHECKOUT / "tools" / "fleet", "certificates", tmp_path / name).returncode
-            == 0
-        )
-    again = LAUNCHER.run(CHECKOUT / "tools" / "fleet", "certificates", tmp_path / "fleet")
+    cluster, certificates = fleet
+    assert LAUNCHER.run(FLEET, "certificates", tmp_path / "others").returncode == 0
+    again = LAUNCHER.run(FLEET, "certificates", certificates)
     assert (again.returncode, "holds certificates already" in again.stderr) == (1, True)
-    assert sorted(path.name for path in (tmp_path / "fleet").iterdir()) == [
+    assert sorted(path.name for path in certificates.iterdir()) == [
         "ca.pem", "fleet.key", "fleet.pem",
     ]  # fmt: skip
-    assert (tmp_path / "fleet" / "fleet.key").stat().st_mode & 0o077 == 0
-    with Cluster(tmp_path, certificates=tmp_path / "fleet") as cluster:
-        assert cluster.address.startswith("tls://")
-        cluster.worker(directions)
-        monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "others"))
-        with pytest.raises(HarnessError, match="no Dask scheduler answers"):
-            connect(cluster.address)
-        with pytest.raises(HarnessError, match="no Dask scheduler answers"):
-            connect(cluster.address.replace("tls:", "tcp:"))
-        monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "fleet"))
-        monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{tmp_path / 'share'}")
-        Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()
-        assert list((tmp_path / "share").iterdir()) == [], "the evidence has come by this way"
+    assert (certificates / "fleet.key").stat().st_mode & 0o077 == 0
+    assert cluster.address.startswith("tls://")
+    worker = cluster.worker(directions)
+    monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "others"))
+    with pytest.raises(HarnessError, match="no Dask scheduler answers"):
+        connect(cluster.address)
+    with pytest.raises(HarnessError, match="no Dask scheduler answers"):
+        connect(cluster.address.replace("tls:", "tcp:"))
+    monkeypatch.setenv("TORTURE_CERTIFICATES", str(certificates))
+    monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{tmp_path / 'share'}")
+    Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()
+    assert list((tmp_path / "share").iterdir()) == [], "the evidence has come by this way"
+    worker.kill()
+    worker.wait(_DEADLINE_S)
+
+
+@pytest.mark.skipif(sshd_path() is None, reason="there is no sshd here: Debian's openssh-server")
+def test_the_printed_command_starts_a_worker_over_ssh(
+    fleet: tuple[Cluster, Path], directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, certificates = fleet
+    monkeypatch.setenv("TORTURE_CERTIFICATES", str(certificates))
+    port = cluster.address.rpartition(":")[2]
+    printed = LAUNCHER.run(FLEET, "commands", "127.0.0.1", "--port", port, "--workers", "1").stdout
+    [command] = [line for line in printed.splitlines() if "/dask worker" in line]
+    (tmp_path / "ssh").mkdir()
+    with SshServer(tmp_path / "ssh") as server:
+        argv = [*server.words(), f"export {DIRECTIONS}={directions}; {command}"]
+        with (tmp_path / "said").open("wb") as said:
+            session = subprocess.Popen(argv, stdout=said, stderr=said)
+        played = Played(cluster=cluster, folder=tmp_path / "run", trials=3)
+        played.ended()
+        assert session.poll() is None, (tmp_path / "said").read_text()
+    session.wait(_DEADLINE_S)
