@@ -23,7 +23,13 @@ from torture.facts.zfs.versions import DEFAULT
 from torture.files import whole_file
 from torture.machines.host.cache_root import CACHE_VARIABLE
 from torture.machines.host.commands import run_host
-from torture.machines.host.fleet import CERTIFICATES_VARIABLE, SETTINGS, WORKER_OPTIONS, variable_of
+from torture.machines.host.fleet import (
+    CERTIFICATES_VARIABLE,
+    SETTINGS,
+    WORKER_OPTIONS,
+    tls_options,
+    variable_of,
+)
 from torture.machines.host.native import shelf_plugin
 from torture.machines.images import IMAGES, mirrors
 from torture.setup.provision import (
@@ -140,7 +146,8 @@ def layout_commands(layout: Path, layer: Path) -> list[list[str]]:
 def image_settings() -> dict[str, list[str]]:
     """The image's configuration: a Dask worker by default, or the command that a user gives.
 
-    The worker finds its scheduler in `DASK_SCHEDULER_ADDRESS`, unless its command names one.
+    The worker finds its scheduler in `DASK_SCHEDULER_ADDRESS`. Without certificates it does not start:
+    it would run the code of whoever connects.
     """
     variables = {
         "PATH": f"{HOME}/.venv/bin:{_PATH}",
@@ -153,7 +160,10 @@ def image_settings() -> dict[str, list[str]]:
         "workingdir": [HOME],
         "env": _assignments(variables),
         "entrypoint": ["tini", "--"],
-        "cmd": ["dask", "worker", "--nworkers", "-1", *WORKER_OPTIONS],
+        "cmd": [
+            *("dask", "worker", "--nworkers", "-1", *WORKER_OPTIONS),
+            *tls_options(Path(CERTIFICATES)),
+        ],
     }
 
 

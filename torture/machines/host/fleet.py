@@ -81,10 +81,7 @@ def make_certificates(folder: Path) -> None:
 
 def commands(host: str, folder: Path, *, workers: int, port: int = PORT) -> Iterator[str]:
     """The lines of a shell that start a scheduler, a host's workers, and a campaign on them."""
-    tls = " ".join(
-        f"--tls-{option} {shlex.quote(str(folder / name))}"
-        for option, name in (("ca-file", AUTHORITY), ("cert", CERTIFICATE), ("key", KEY))
-    )
+    tls = shlex.join(tls_options(folder))
     dask = f"cd {shlex.quote(str(CHECKOUT))} && {settings_in_words()} PYTHONPATH=. .venv/bin/dask"
     yield f"# on {host}: the scheduler"
     yield f"{dask} scheduler --protocol tls --port {port} --no-dashboard {tls}"
@@ -97,6 +94,12 @@ def commands(host: str, folder: Path, *, workers: int, port: int = PORT) -> Iter
         f"{CERTIFICATES_VARIABLE}={shlex.quote(str(folder))} tools/run suites/powercut "
         f"--workers dask:tls://{host}:{port}"
     )
+
+
+def tls_options(folder: Path) -> list[str]:
+    """The options of a scheduler and of a worker whose certificates lie in a folder."""
+    named = (("ca-file", AUTHORITY), ("cert", CERTIFICATE), ("key", KEY))
+    return [word for option, name in named for word in (f"--tls-{option}", str(folder / name))]
 
 
 def settings_in_words() -> str:
