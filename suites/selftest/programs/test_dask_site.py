@@ -161,7 +161,7 @@ def fleet() -> Iterator[tuple[Cluster, Path]]:
             yield cluster, certificates
 
 
-def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_folder(
+def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_share(
     fleet: tuple[Cluster, Path], directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, certificates = fleet
@@ -180,9 +180,17 @@ def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_folder(
     with pytest.raises(HarnessError, match="no Dask scheduler answers"):
         connect(cluster.address.replace("tls:", "tcp:"))
     monkeypatch.setenv("TORTURE_CERTIFICATES", str(certificates))
-    monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{tmp_path / 'share'}")
+    share = tmp_path / "share"
+    monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{share}")
     Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()
-    assert list((tmp_path / "share").iterdir()) == [], "the evidence has come by this way"
+    assert list(share.iterdir()) == [], "the evidence has come by this way"
+    lost = Played(cluster=cluster, folder=tmp_path / "lost", trials=6)
+    lost.wait_until(1)
+    share.rename(tmp_path / "away")
+    share.touch()
+    assert max(record.dead_tries for record in lost.ended()) <= 1
+    [remark] = lost.site.remarks
+    assert "sends evidence with its results, not by TORTURE_EVIDENCE: file:///" in remark
     worker.kill()
     worker.wait(_DEADLINE_S)
 

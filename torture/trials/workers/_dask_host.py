@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.places import opened_place
 from torture.machines.host.scratch import Scratch
 from torture.machines.images import find
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_layout import RunLayout
 from torture.trials.workers._code import LOADED, code_digest
 from torture.trials.workers._evidence_pack import pack_evidence
+from torture.trials.workers._evidence_share import sent
 from torture.trials.workers.local import LocalController
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -213,12 +213,7 @@ class Host:
             outcome["error"] = {"message": error.message, "hint": error.hint, "is_late": is_late}
         packed = pack_evidence(folder)
         shutil.rmtree(folder, ignore_errors=True)
-        if not self._orders.evidence:
-            return outcome | {"evidence": packed}
-        place = f"{self._orders.evidence}/{self._orders.site}-{self.slot}.zip"
-        with opened_place(place, "wb") as file:
-            file.write(packed)
-        return outcome | {"place": place}
+        return outcome | sent(packed, self._orders.evidence, f"{self._orders.site}-{self.slot}")
 
     def _hear(self, text: str) -> None:
         with suppress(Exception):  # a worker that ends; nothing depends on a stage

@@ -7,7 +7,6 @@ and Dask never runs it again. docs/fleet.md says how to start hosts. `_dask_host
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import threading
 import time
@@ -18,7 +17,6 @@ from typing import Any
 
 from torture.discovery import extra_files
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.places import opened_place, remove_place
 from torture.machines.images import IMAGES, find
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
@@ -29,11 +27,10 @@ from torture.trials.workers._dask_calls import ANSWER_DEADLINE_S, GRACE_S, DaskC
 from torture.trials.workers._dask_connection import connect
 from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
 from torture.trials.workers._evidence_pack import remove_incoming, unpack_evidence
+from torture.trials.workers._evidence_share import EVIDENCE_VARIABLE, received, share_of
 from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
 
-EVIDENCE_VARIABLE = "TORTURE_EVIDENCE"
-"""The variable with a folder or URL through which evidence travels, instead of with the result."""
 _FAILURES_MAX = 3
 _PATIENCE_S = 180.0
 _LOST_S = 20.0
@@ -57,8 +54,8 @@ class DaskSite:
         self._orders = orders
         self._make = make
         self._place = place
-        self._client, self._cluster = connect(place)
         host_orders = _orders_of_hosts(orders)
+        self._client, self._cluster = connect(place)
         self.calls = DaskCalls(self._client, host_orders)
         self._lock = threading.Lock()
         self._slots: dict[int, Slot] = {}
@@ -67,6 +64,7 @@ class DaskSite:
         self._failures: Counter[str] = Counter()
         self._hears: dict[str, Callable[[str], None]] = {}
         self._next_number = 0
+        self._has_detour = False
         self.remarks: tuple[str, ...] = ()
         self._failure: HarnessError | None = None
         self._is_closing = threading.Event()
@@ -117,6 +115,14 @@ class DaskSite:
             self._count_failure(slot.address, slot.name, why)
             if at_start or self._failures[slot.address] >= _FAILURES_MAX:
                 self._withdraw(slot)
+
+    def note_detour(self, slot: Slot, why: str) -> None:
+        """The evidence of a trial came with its result, as the share failed there; said once."""
+        with self._lock:
+            if not self._has_detour:
+                self._has_detour = True
+                words = f"{slot.name} sends evidence with its results, not by {EVIDENCE_VARIABLE}"
+                self.remarks = (*self.remarks, f"{words}: {why}")
 
     def close(self) -> None:
         """See `WorkerSite`: no sandbox and no scratch is left on a host that answers."""
@@ -273,12 +279,9 @@ class DaskController:
 
     def _taken(self, outcome: dict[str, Any], spec: TrialSpec, slot: Slot) -> TrialRecord:
         """The record, once the evidence is in the run's folder; raises the error of a try that died."""
-        packed = outcome.get("evidence", b"")
-        if place := outcome.get("place"):
-            with opened_place(place, "rb") as file:
-                packed = file.read()
-            remove_place(place)
-        unpack_evidence(packed, self._run, spec.trial)
+        unpack_evidence(received(outcome), self._run, spec.trial)
+        if why := outcome.get("detour"):
+            self._site.note_detour(slot, why)
         if error := outcome.get("error"):
             kind = DeadlineExceeded if error["is_late"] else HarnessError
             raise kind(f"on {slot.name}: {error['message']}", hint=error["hint"])
@@ -292,14 +295,15 @@ class DaskController:
 def _orders_of_hosts(orders: WorkerOrders) -> HostOrders:
     lab = orders.as_json()["lab"]
     images = {name: find(name, zfs=orders.lab.zfs) for name in IMAGES}
+    site = f"torture-{secrets.token_hex(8)}"
     return HostOrders(
-        site=f"torture-{secrets.token_hex(8)}",
+        site=site,
         lab=lab,
         images={name: image.sha256 for name, image in images.items() if image is not None},
         zfs=orders.lab.zfs,
         code=LOADED,
         extra=extra_files(),
-        evidence=os.environ.get(EVIDENCE_VARIABLE, ""),
+        evidence=share_of(site),
     )
 
 
