@@ -263,6 +263,8 @@ def _other_version() -> HarnessError:
 
 HOSTS: dict[str, Host] = {}
 """The slots of this process by the campaign's mark."""
+OVER: set[str] = set()
+"""The marks of campaigns that are over. Their end may overtake a task that takes a slot."""
 
 
 def begin(plain: dict[str, Any], make: Make) -> dict[str, str]:
@@ -293,6 +295,8 @@ def begin(plain: dict[str, Any], make: Make) -> dict[str, str]:
         # a process of a nanny ends without atexit's functions
         util.Finalize(host, _end_quietly, args=(orders.site,), exitpriority=100)
     try:
+        if orders.site in OVER:
+            raise HarnessError("the campaign has ended")
         host.ready()
     except HarnessError:
         end(orders.site)
@@ -318,8 +322,14 @@ def kill(site: str) -> None:
         host.kill()
 
 
+def close(site: str) -> None:
+    """The campaign is over: give its slot back, and take none again; for `Client.run`."""
+    OVER.add(site)
+    end(site)
+
+
 def end(site: str) -> None:
-    """Give the slot of a campaign back; for `Client.run`, too."""
+    """Give the slot of a campaign back."""
     if (host := HOSTS.pop(site, None)) is not None:
         host.end()
 

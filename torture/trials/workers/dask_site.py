@@ -130,7 +130,7 @@ class DaskSite:
         self._watch.join(ANSWER_DEADLINE_S)
         remove_incoming(self._orders.run)
         if self._failure is None:
-            self.calls.tell(_dask_host.end, None)
+            self.calls.tell(_dask_host.close, None)
         for closed in (self._client, self._cluster):
             if closed is not None:
                 with contextlib.suppress(Exception):  # a lost scheduler does not say goodbye

@@ -8,8 +8,10 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,7 +22,7 @@ from torture.records.record.run_layout import RunLayout
 from torture.trials.workers import _dask_host
 from torture.trials.workers._code import LOADED, code_digest
 from torture.trials.workers._dask_connection import checked_address, connect
-from torture.trials.workers._dask_host import Host, HostOrders
+from torture.trials.workers._dask_host import Host, HostOrders, Make
 from torture.trials.workers._evidence_pack import pack_evidence, unpack_evidence
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -175,6 +177,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Controller]:
     return []
 
 
+def maker(made: list[Controller]) -> Make:
+    """Makes workers that this list then has."""
+
+    def make(orders: WorkerOrders, hear: Callable[[str], None], folder: Path | None) -> Controller:
+        made.append(Controller(orders, folder))
+        return made[-1]
+
+    return make
+
+
 @contextmanager
 def begun_host(
     made: list[Controller],
@@ -185,10 +197,6 @@ def begun_host(
     lease_s: float = 60,
     sign: Callable[[], object] = lambda: None,
 ) -> Iterator[Host]:
-    def make(orders: WorkerOrders, hear: Callable[[str], None], folder: Path | None) -> Controller:
-        made.append(Controller(orders, folder))
-        return made[-1]
-
     orders = HostOrders(
         site="of-a-test",
         lab={"boot": "warm", "zfs": "2.3.9"},
@@ -198,7 +206,7 @@ def begun_host(
         extra=extra or {},
         lease_s=lease_s,
     )
-    host = Host(orders, make=make, say=lambda _message: None, sign_of_life=sign)
+    host = Host(orders, make=maker(made), say=lambda _message: None, sign_of_life=sign)
     _dask_host.HOSTS[orders.site] = host
     try:
         yield host
@@ -263,6 +271,18 @@ def test_a_host_without_a_sign_of_its_campaign_ends(made: list[Controller], tmp_
         with pytest.raises(HarnessError, match="has ended"):
             host.ready()
     assert _dask_host.HOSTS == {}
+
+
+def test_a_task_that_its_campaigns_end_has_overtaken_takes_no_slot(
+    made: list[Controller], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", MagicMock())
+    monkeypatch.setattr(_dask_host, "OVER", set())
+    plain = asdict(HostOrders(site="over", lab={}, images={}, zfs="2.3.9", code=LOADED))
+    _dask_host.close("over")
+    with pytest.raises(HarnessError, match="has ended"):
+        _dask_host.begin(plain, maker(made))
+    assert (made, _dask_host.HOSTS, scratches(tmp_path)) == ([], {}, [])
 
 
 def test_a_host_of_other_code_or_images_is_refused(made: list[Controller]) -> None:
