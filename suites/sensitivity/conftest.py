@@ -71,6 +71,7 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
             run_seed=options.seed,
             load_ms=options.load_ms,
             states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
+            engine=chosen_engine(request.config),
         )
         its_own, records = run_alone(request.config, options, specs, choose_zfs(bug.zfs))
         request.config.stash[_run_key] = its_own
