@@ -50,8 +50,8 @@ def replay(
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
     folder holds no trial, or when the new trial does not end.
     """
-    spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
-    lab = _settings_of(RunLayout.of_evidence(evidence).folder)
+    spec = repeated_spec(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
+    lab = settings_of(RunLayout.of_evidence(evidence).folder)
     lab = replace(lab, zfs=zfs or lab.zfs)
     scratch = Scratch()
     scratch.remove_abandoned()
@@ -76,7 +76,8 @@ def replay(
     return campaign.records[0], run.evidence / spec.trial
 
 
-def _repeated(evidence: Path, origin: Origin, *, around: int) -> TrialSpec:
+def repeated_spec(evidence: Path, origin: Origin, *, around: int = 0) -> TrialSpec:
+    """The instructions of a trial, for that trial again; raises `HarnessError` as `replay` does."""
     if origin is Origin.RERUN and not (evidence / SPEC).exists():
         return repeat(spec_of_record(evidence), evidence=evidence.absolute(), origin=origin)
     try:
@@ -100,7 +101,7 @@ def _repeated(evidence: Path, origin: Origin, *, around: int) -> TrialSpec:
     return repeated
 
 
-def _settings_of(folder: Path) -> LabSettings:
+def settings_of(folder: Path) -> LabSettings:
     """The settings of a run's machines; a trial whose run is lost gets today's defaults.
 
     It uses KVM and a bridge where this host has them: a probe tries these first.
