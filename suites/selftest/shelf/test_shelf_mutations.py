@@ -11,10 +11,11 @@ from hypothesis.errors import Flaky
 from suites.selftest.shelf.machine import run_sequences
 from suites.selftest.shelf.mutants import MUTANTS, write_mutants
 from suites.selftest.shelf.policy_mutants import POLICY_MUTANTS
+from suites.selftest.shelf.recording_mutants import RECORDING_MUTANTS
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import Build, build
 
-_ALL = (*MUTANTS, *POLICY_MUTANTS)
+_ALL = (*MUTANTS, *POLICY_MUTANTS, *RECORDING_MUTANTS)
 _SEQUENCES_MAX = 250
 _SEQUENCES_OF_THE_CONTROL = 40
 
