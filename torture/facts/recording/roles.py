@@ -17,10 +17,11 @@ LABEL_BYTES = 112 << 10
 """The size of a label's configuration, whose checksum is at its end (`include/sys/vdev_impl.h`,
 `vdev_phys_t`).
 """
+CHECKSUM_BYTES = 40
+"""The checksum at the end of a label, with its magic (OpenZFS `include/sys/zio.h`, `zio_eck_t`)."""
 VOLUME_BLOCK_BYTES = 16 << 10
 """The default `volblocksize` (zfsprops(7))."""
 
-_CHECKSUM_BYTES = 40
 _UBERBLOCK = struct.Struct("<QQQ")
 _MAGIC = struct.Struct("<Q")
 
@@ -49,7 +50,7 @@ def role_of(payload: bytes) -> Role:
     """
     if len(payload) >= _UBERBLOCK.size and _number(payload, 0) == UBERBLOCK_MAGIC:
         return Role.UBERBLOCK
-    if len(payload) == LABEL_BYTES and _has_checksum(payload, LABEL_BYTES - _CHECKSUM_BYTES):
+    if len(payload) == LABEL_BYTES and _has_checksum(payload, LABEL_BYTES - CHECKSUM_BYTES):
         return Role.LABEL
     if _has_checksum(payload, ZIL_MAGIC_AT):
         return Role.ZIL
@@ -63,7 +64,7 @@ def txg_of(uberblock: bytes) -> int:
 
 
 def _has_checksum(payload: bytes, place: int) -> bool:
-    fits = len(payload) >= place + _CHECKSUM_BYTES
+    fits = len(payload) >= place + CHECKSUM_BYTES
     return fits and _number(payload, place) == EMBEDDED_CHECKSUM_MAGIC
 
 

@@ -8,7 +8,7 @@ were acknowledged by then, so a state that keeps its promises there kept them at
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -18,7 +18,8 @@ import numpy.typing as npt
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
-from torture.facts.states.course import UndecidedWrites, course_of
+from torture.facts.states.course import Course, UndecidedWrites, course_of
+from torture.facts.states.label_writes import lengths_of_labels
 
 _SECTOR = 512
 _ALL_SUBSETS_MAX = 4
@@ -37,6 +38,8 @@ _BATCH = 500
 _CHANGES = WRITE_SUBMITS | WRITE_COMPLETES | {Kind.FLUSH_COMPLETE}
 
 _Words = npt.NDArray[np.uint64]
+_Choice = tuple[Sequence[Event], Event | None]
+"""Of the undecided writes those that survive, and the shortened one that survives, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,22 +97,63 @@ def distinct_states(
     these are too many states, the seed draws the events. A disk that lies about flushes is refused with
     `ValueError`.
     """
+    generator = random.Random(f"states/{seed}")
+    course = _course_of(recording, disks, last=last)
+    share = _STATES_MAX / max(sum(map(_number_of_states, course.undecided[first:])), 1)
+
+    def offered(event: Event, undecided: Sequence[Event]) -> Iterator[_Choice]:
+        is_taken = event.kind in _CHANGES and generator.random() < share
+        if event.seq >= first and (is_taken or event.seq == first):
+            yield from ((survivors, None) for survivors in _subsets(undecided, generator))
+            yield from _torn(undecided, recording, generator)
+
+    return _found(recording, disks, course, offered)
+
+
+def states_with_torn_labels(
+    recording: Recording, disks: Mapping[str, Persistence], *, first: int, last: int
+) -> tuple[DistinctState, ...]:
+    """The states in which of all undecided writes only the beginning of a label survives.
+
+    There is one for each label write and each number of physical sectors that its configuration fills.
+    `distinct_states` draws few of them: it tears one write an event, and keeps all others.
+    """
+    course = _course_of(recording, disks, last=last)
+    labels = lengths_of_labels(recording)
+
+    def offered(event: Event, undecided: Sequence[Event]) -> Iterator[_Choice]:
+        if event.seq >= first and event.kind in _CHANGES:
+            for write in undecided:
+                size = _physical_sector(write, recording)
+                for length in range(size, labels.get(write.seq, 0) + size, size):
+                    yield [], replace(write, length=length)
+
+    return _found(recording, disks, course, offered)
+
+
+def _course_of(recording: Recording, disks: Mapping[str, Persistence], *, last: int) -> Course:
     if lying := [name for name, kind in disks.items() if kind is Persistence.LYING]:
         raise ValueError(f"the states of a disk that lies are not walked: {', '.join(lying)}")
-    generator = random.Random(f"states/{seed}")
-    course = course_of(recording, disks, last=last)
-    share = _STATES_MAX / max(sum(map(_number_of_states, course.undecided[first:])), 1)
+    return course_of(recording, disks, last=last)
+
+
+def _found(
+    recording: Recording,
+    disks: Mapping[str, Persistence],
+    course: Course,
+    offered: Callable[[Event, Sequence[Event]], Iterator[_Choice]],
+) -> tuple[DistinctState, ...]:
+    """The distinct ones of the states offered after each event, in the order of their cuts."""
     found: dict[int, DistinctState] = {}
     walk = _Walk(recording, disks)
-    for event in recording.events[: last + 1]:
+    for event in recording.events[: course.last + 1]:
         walk.step(event)
-        is_taken = event.kind in _CHANGES and generator.random() < share
-        if event.seq < first or not (is_taken or event.seq == first):
-            continue
         undecided = walk.undecided
+        choices = list(offered(event, undecided))
+        if not choices:
+            continue
         unsettled = course.unsettled([write for write in undecided if write.seq in walk.in_flight])
-        whole = ((survivors, None) for survivors in _subsets(undecided, generator))
-        for survivors, torn in (*whole, *_torn(undecided, recording, generator)):
+        for survivors, torn in choices:
             key, chosen = walk.key(survivors, torn), [write.seq for write in survivors]
             there = {*chosen, *([] if torn is None else [torn.seq])}
             dropped = [write.seq for write in undecided if write.seq not in chosen]
@@ -132,7 +176,7 @@ def _number_of_states(undecided: int) -> int:
     return 2 * min(undecided, _ONE_BY_ONE_MAX) + 2 + _DRAWN
 
 
-def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Event]]:
+def _subsets(writes: Sequence[Event], generator: random.Random) -> Iterator[Sequence[Event]]:
     count = len(writes)
     if count <= _ALL_SUBSETS_MAX:
         for chosen in range(1 << count):
@@ -142,15 +186,15 @@ def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Eve
     yield writes
     for place in sorted(generator.sample(range(count), min(count, _ONE_BY_ONE_MAX))):
         yield [writes[place]]
-        yield writes[:place] + writes[place + 1 :]
+        yield [*writes[:place], *writes[place + 1 :]]
     for _ in range(_DRAWN):
         chosen = generator.getrandbits(count)
         yield [write for place, write in enumerate(writes) if chosen >> place & 1]
 
 
 def _torn(
-    writes: list[Event], recording: Recording, generator: random.Random
-) -> Iterator[tuple[list[Event], Event]]:
+    writes: Sequence[Event], recording: Recording, generator: random.Random
+) -> Iterator[_Choice]:
     """All writes but one, and the first physical sectors of that one as a write; none if it has one."""
     tearable = [
         (place, sectors)

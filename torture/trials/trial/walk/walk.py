@@ -20,7 +20,13 @@ from torture.facts.evidence.walk_document import WALK
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording, load_recording
-from torture.facts.states.states import DistinctState, distinct_states, drawn, in_batches
+from torture.facts.states.states import (
+    DistinctState,
+    distinct_states,
+    drawn,
+    in_batches,
+    states_with_torn_labels,
+)
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
 from torture.records.record.specs import FRESH_S
@@ -39,6 +45,9 @@ _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""
 _NESTED_SHARE = 0.1
 """Of all states, those of each cut amid a recovery."""
+_LABELS_PART = 3
+"""On top of all states, a third as many with a torn label, where the pool's disks change. They are no
+part of the others: so an old seed draws the same states as before."""
 
 
 def why_not_walked(cell: Cell) -> str:
@@ -78,6 +87,8 @@ def walk(
     if around is not None:
         chosen.sort(key=lambda state: abs(state.cut - around.cut))
     chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
+    labels = () if around is not None else _with_torn_labels(trial, cut, states)
+    chosen += drawn(labels, wanted // _LABELS_PART, seed=f"walk/{trial.spec.seed}/labels")
     root = next(iter(chosen), None)
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
@@ -96,7 +107,7 @@ def walk(
             if nested and root is not None:
                 root = walker.reached_new or root
                 _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
-    evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
+    evidence.write(WALK, replace(walker.document, distinct=len(states) + len(labels)).as_json())
     return walker.first_loss
 
 
@@ -113,9 +124,23 @@ def ground_and_states(
         acknowledged = load_evidence(trial.folder).cut.confirmed.event or cut.seq
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
         return _ground(trial, recording, states, acknowledged=acknowledged), states
-    first = max(_first_acknowledgement(cut), issued_seq_in(trial.folder))
-    states = _states(trial, cut.recording, first=first, last=cut.seq)
+    states = _states(trial, cut.recording, first=_first_event(trial, cut), last=cut.seq)
     return _ground(trial, cut.recording, states), states
+
+
+def _with_torn_labels(
+    trial: Trial, cut: PowerCut, states: Sequence[DistinctState]
+) -> list[DistinctState]:
+    """Further states of the load's recording: with a torn label alone."""
+    known = {state.key for state in states}
+    disks = {disk.serial: disk.persistence for disk in trial.disks_left}
+    first = _first_event(trial, cut)
+    found = states_with_torn_labels(cut.recording, disks, first=first, last=cut.seq)
+    return [state for state in found if state.key not in known]
+
+
+def _first_event(trial: Trial, cut: PowerCut) -> int:
+    return max(_first_acknowledgement(cut), issued_seq_in(trial.folder))
 
 
 def _ground(
