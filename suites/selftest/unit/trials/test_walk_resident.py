@@ -124,3 +124,14 @@ def test_the_end_of_the_program_is_the_machinerys_failure(guest: Any) -> None:
     )
     with pytest.raises(HarnessError, match="ended with 139: Segmentation"):
         program.ask("state", deadline_s=5)
+
+
+def test_a_failed_assertion_of_libzfs_is_the_storages_failure(guest: Any) -> None:
+    """A torn label makes `zpool import` end so: no operator gets that pool back."""
+    machine, program = guest(lambda connection: connection.recv(100) and connection.recv(100))
+    said = "nvlist_lookup_uint64(nvl, name, &rv) == 0\nASSERT at fnpair.c:365:fnvlist_lookup_uint64()\n"
+    machine.ended = Completed(
+        vm="nas", argv=_ARGV, exit_code=134, stdout="", stderr=said, duration_ms=1
+    )
+    with pytest.raises(StorageFailed, match="assertion: nvlist_lookup_uint64"):
+        program.ask("state", deadline_s=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ _CONNECT_DEADLINE_S = 10
 _LOOK_S = 1.0
 """How often a wait checks whether the guest and its program are there."""
 _RECEIVE_BYTES = 65536
+_ABORTED = 128 + signal.SIGABRT
+"""The agent's exit code of a program that failed an assertion."""
 
 
 class ResidentProgram:
@@ -40,8 +43,9 @@ class ResidentProgram:
     def ask(self, line: str, *, deadline_s: float) -> dict[str, Any]:
         """Send a line and return the answer.
 
-        Raises `StorageFailed` when none comes in time, `GuestDied` when the guest ended, and
-        `HarnessError` when the program did, or when its answer is unreadable.
+        Raises `StorageFailed` when none comes in time, or when libzfs fails an assertion. Raises
+        `GuestDied` when the guest ended, and `HarnessError` when the program did, or when its answer is
+        unreadable.
         """
         try:
             self._socket.sendall(f"{line}\n".encode())
@@ -84,8 +88,15 @@ class ResidentProgram:
         if not received:
             self._machine.raise_if_dead()
             if (ended := self._machine.agent.poll(self._pid, self._argv)) is not None:
+                if ended.exit_code == _ABORTED:
+                    raise self._assertion(ended.stderr)
                 raise self._failure(f"ended with {ended.exit_code}: {ended.stderr[-300:]}")
         return received
+
+    def _assertion(self, stderr: str) -> StorageFailed:
+        """An assertion of libzfs: `zpool import` would end by it, too."""
+        said = stderr.strip().splitlines()[:1]
+        return StorageFailed(f"libzfs failed an assertion: {''.join(said)}", machine=self._machine)
 
     def _failure(self, failure: str) -> HarnessError:
         return HarnessError(
