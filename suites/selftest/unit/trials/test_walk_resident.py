@@ -13,9 +13,9 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
+from torture.trials.trial.shared import resident
+from torture.trials.trial.shared.resident import ResidentProgram
 from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.walk import resident
-from torture.trials.trial.walk.resident import ResidentProgram
 
 _ARGV = ("/usr/lib/torture/recover", "port")
 _Play = Callable[[socket.socket], None]

@@ -19,9 +19,9 @@ from torture.machines.lab.machine import Machine
 from torture.machines.lab.recovery_programs import guest_program
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
+from torture.trials.trial.shared.resident import PORT, ResidentProgram
 from torture.trials.trial.walk.engine import Recovered, recovered_of
 from torture.trials.trial.walk.ranges import Ranges
-from torture.trials.trial.walk.resident import PORT, ResidentProgram
 
 _PROGRAM = "/run/recover"
 _RANGES = "/run/recover.ranges"

@@ -9,7 +9,7 @@ from torture.choices.workloads._guest_load import READ_BACK_SERVER, job_read_bac
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.machines.lab.machine import Machine
-from torture.trials.trial.walk.resident import ResidentProgram
+from torture.trials.trial.shared.resident import ResidentProgram
 
 _START_DEADLINE_S = 60
 
