@@ -96,6 +96,8 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "outcomes",
         "checked again",
         "states/h",
+        "ms a recovery",
+        "ms a content",
         "trial",
         *["blocks run"] * is_covered,
     ):
@@ -113,10 +115,16 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
             _checked_again(walk),
             f"{per_hour:.0f}",
+            _each(walk.recovering_ms, walk.recovered + walk.repeated + walk.proofs_repeated),
+            _each(walk.checking_ms, walk.contents),
             record.verdict,
             *[_blocks_run(walk)] * is_covered,
         )
     return table
+
+
+def _each(ms: int, count: int) -> str:
+    return f"{ms / count:.0f}" if count else "-"
 
 
 def _checked_again(walk: WalkDocument) -> str:

@@ -142,6 +142,10 @@ class WalkDocument(Document):
     """The code of ZFS that native recoveries have run; None where it was not asked for."""
     walked_ms: Count = 0
     """The time of all recoveries and checks, without the recording."""
+    recovering_ms: Count = 0
+    """Of it, the time of the engines' recoveries, with the end of each one before."""
+    checking_ms: Count = 0
+    """Of it, the time of the client's looks at new contents."""
 
     @property
     def states_lost(self) -> int:

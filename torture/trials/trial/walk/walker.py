@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ class Walker:
         self._is_proven = False
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
+        self._spent_s = dict.fromkeys(("recovering", "checking"), 0.0)
         self._outcomes: Counter[str] = Counter()
         self.first_ends: dict[str, FirstEnd] = {}
         """Of each content the first state of the load's recording that had it."""
@@ -154,6 +156,8 @@ class Walker:
             unknown=dict(self._unknown),
             coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
+            recovering_ms=round(self._spent_s["recovering"] * 1000),
+            checking_ms=round(self._spent_s["checking"] * 1000),
         )
 
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
@@ -207,7 +211,8 @@ class Walker:
                 return scouted
         self._is_proven = False
         try:
-            recovered = self._engines.recover(crash_state, again=again)
+            with self._timed("recovering"):
+                recovered = self._engines.recover(crash_state, again=again)
             return self._judge(crash_state, recovered)
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
@@ -231,7 +236,10 @@ class Walker:
             self._is_proven = True
             return self._judge(state, proven)
         try:
-            recovered = self._engines.scout(state, again=again, compared=compared, proven=proven)
+            with self._timed("recovering"):
+                recovered = self._engines.scout(
+                    state, again=again, compared=compared, proven=proven
+                )
             return self._judge(state, recovered)
         except (GaveUp, StorageFailed):
             return None
@@ -261,7 +269,16 @@ class Walker:
         """A client's look at the state that was just recovered, or at an equal one before."""
         if (seen := self._contents.seen(content)) is not None:
             return seen
-        return self._contents.inspect(content, self._engines)
+        with self._timed("checking"):
+            return self._contents.inspect(content, self._engines)
+
+    @contextmanager
+    def _timed(self, work: str) -> Iterator[None]:
+        begun_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent_s[work] += time.monotonic() - begun_s
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
         if len(self.document.losses) >= _LOSSES_KEPT:
