@@ -82,5 +82,5 @@ def _ran(results: Path, suite: str, *words: str) -> tuple[float, Path]:
     took_s = time.monotonic() - begun_s
     if done.returncode != 0:
         pytest.fail(done.stdout[-3000:] + done.stderr[-1000:], pytrace=False)
-    (run,) = (path.parent for path in results.glob(f"*/{TRIALS_FILE}"))
+    (run,) = {path.parent.resolve() for path in results.glob(f"*/{TRIALS_FILE}")}
     return took_s, run
