@@ -24,6 +24,7 @@ ROOMS = (
     "torture/facts/axes",
     "torture/facts/evidence",
     "torture/facts/recording",
+    "torture/facts/speed",
     "torture/facts/stats",
     "torture/facts/wire",
     "torture/facts/zfs",

@@ -1,0 +1,1 @@
+"""The speed of modelled hardware, in real time and in slow motion."""

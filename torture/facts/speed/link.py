@@ -1,0 +1,113 @@
+"""The link between a NAS and all others: its rate and its round trip, also in slow motion.
+
+In slow motion of N everything modelled takes N times as long, and a measured time is divided by N. An
+emulated processor is too slow beside a modelled link at its true speed. Beside a slow one it is not.
+The product of rate and delay stays, and so does each buffer and window in bytes.
+
+A round trip is that of cards, their interrupts, one switch and short cables. The kernels' own work
+comes on top: it is done in the guests. A frame's time on the wire comes on top, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torture.facts.evidence.documents import Count, Document
+
+FRAMING_BYTES = 24
+"""Each Ethernet frame's share of the wire beyond its content, from destination to payload.
+
+Preamble and start are 8 bytes, the check sequence 4, the gap 12 (IEEE 802.3, clauses 3 and 4)."""
+FRAME_BYTES_MIN = 60
+"""A shorter frame is padded (IEEE 802.3, 3.2.8: 64 bytes with the check sequence)."""
+
+
+class Link(StrEnum):
+    """A kind of link. Its absence is the host's own speed."""
+
+    GBE1 = "gbe1"
+    """1 Gb/s, 200 us.
+
+    A switch takes 10 to 30 us, and a card 2.5 to 32 us at each passage. The source is table 1 of
+    Rumble et al., "It's Time for Low Latency", HotOS 2011. Two and four passages are 30 to 188 us. A
+    card's interrupts alone may be 50 to 250 us apart: Linux `e1000e.rst`, `InterruptThrottleRate`, has
+    4000 to 20000 a second by default."""
+    GBE10 = "gbe10"
+    """10 Gb/s, 50 us: cards at the lower end of the same table, and a switch that cuts through.
+
+    The rest is the interrupts' moderation."""
+    GBE25 = "gbe25"
+    """25 Gb/s, 30 us: the same with newer cards."""
+    FC4 = "fc4"
+    """Fibre Channel at 4 Gb/s: 3.4 Gb/s and 30 us.
+
+    4.25 Gbaud in the 8b/10b code are 3.4 Gb/s (INCITS FC-PI-2). Its frames' overhead leaves 400 MB/s,
+    and so does Ethernet's with frames of 1514 bytes. A switch takes below 1 us (QLogic 59096-04, table
+    3-3): the time is the adapters'."""
+
+    @property
+    def rate_bits_per_s(self) -> int:
+        """Bits of a second on the wire, with the framing of frames."""
+        return _RATES[self]
+
+    @property
+    def round_trip_us(self) -> int:
+        """The delay of both directions together, for a frame without length."""
+        return _ROUND_TRIPS[self]
+
+
+_RATES = {
+    Link.GBE1: 1_000_000_000,
+    Link.GBE10: 10_000_000_000,
+    Link.GBE25: 25_000_000_000,
+    Link.FC4: 3_400_000_000,
+}
+_ROUND_TRIPS = {Link.GBE1: 200, Link.GBE10: 50, Link.GBE25: 30, Link.FC4: 30}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """The numbers of a link on this host."""
+
+    rate_bits_per_s: int
+    """Of each direction; 0: no limit."""
+    one_way_us: int
+    """From a frame's last bit on the wire until the other side has the frame."""
+
+    def time_on_wire_us(self, frame_bytes: int) -> float:
+        """How long a frame of this size keeps the wire busy."""
+        if not self.rate_bits_per_s:
+            return 0.0
+        on_wire = max(frame_bytes, FRAME_BYTES_MIN) + FRAMING_BYTES
+        return on_wire * 8 * 1_000_000 / self.rate_bits_per_s
+
+
+def slowed(link: Link, n: int) -> Pace:
+    """The link in slow motion of `n`; 1 is its true speed. Raises `ValueError` for a smaller `n`."""
+    if n < 1:
+        raise ValueError(f"slow motion of {n} is none: 1 is the true speed")
+    return Pace(
+        rate_bits_per_s=round(link.rate_bits_per_s / n), one_way_us=link.round_trip_us * n // 2
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectionCounts(Document):
+    """The frames of one direction, and their bytes without framing."""
+
+    frames: Count = 0
+    """Those that arrived."""
+    bytes: Count = 0
+    drops: Count = 0
+    """Frames for which the queue had no room, as in a switch."""
+    missed: Count = 0
+    """Frames that this host was too busy to take: the model has no such loss."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkCounts(Document):
+    """The traffic of a modelled link since it began."""
+
+    from_nas: DirectionCounts = DirectionCounts()
+    to_nas: DirectionCounts = DirectionCounts()
