@@ -1,4 +1,4 @@
-"""Builds the native parts: C++ sources to a shared object, cached by a hash of its inputs.
+"""Builds the native parts: C++ sources to a shared object or a program, cached by a hash of its inputs.
 
 Standard library only: set-up calls it before there is a virtual environment.
 """
@@ -54,11 +54,20 @@ def preload_library(source: Path) -> Path:
 
     Raises `HarnessError` with the compiler's words.
     """
+    return _of_one_source(source, f"{source.stem}.so", "-shared", libraries=("-ldl",))
+
+
+def native_program(source: Path) -> Path:
+    """A program of one source, built if necessary; raises `HarnessError` with the compiler's words."""
+    return _of_one_source(source, source.stem)
+
+
+def _of_one_source(source: Path, name: str, *flags: str, libraries: tuple[str, ...] = ()) -> Path:
     folder = own_cache_root() / "native" / _digest([source], SHELF_FLAGS)
-    argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, "-shared", str(source), "-ldl"]
-    library = _built(folder / f"{source.stem}.so", lambda made: _compile([*argv, "-o", str(made)]))
+    argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, *flags, str(source), *libraries]
+    result = _built(folder / name, lambda made: _compile([*argv, "-o", str(made)]))
     os.utime(folder)
-    return library
+    return result
 
 
 def _built(result: Path, build: Callable[[Path], None]) -> Path:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from torture.facts.speed.link import Pace
 from torture.machines.host.abilities import NetworkKind
 from torture.machines.lab.domains import TapInterface, UserModeInterface
+from torture.machines.lab.network.wire import Wire
 
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24
@@ -41,3 +44,9 @@ class Network(Protocol):
 
     def plug_nas(self, *, is_in: bool) -> None:
         """Pull the NAS's cable, or put it in; raises `HarnessError` where there is none."""
+
+    def slowed_link(self, pace: Pace) -> AbstractContextManager[Wire]:
+        """Lead all between the NAS and others through a wire of this pace, until the context ends.
+
+        Raises `HarnessError` where there is no wire, and at the end when the wire ended before.
+        """

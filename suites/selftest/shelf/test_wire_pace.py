@@ -1,0 +1,129 @@
+"""A modelled link keeps its rate and its delay, drops as a switch does, and leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from suites.selftest.shelf.wire_scenes import play
+from torture.facts.speed.link import Pace
+
+_RATE_TOLERANCE = 0.05
+_SLOW = 8_000_000
+_QUEUE_BYTES_MIN = 256 * 1024
+
+
+def _tolerance_us(one_way_us: float) -> float:
+    return max(300, 0.1 * one_way_us)
+
+
+@pytest.mark.parametrize(("size", "frames"), [(1514, 160), (60, 2000), (42, 2000)])
+def test_frames_come_at_the_asked_rate(size: int, frames: int) -> None:
+    """Framing and padding count, else small frames would come faster."""
+    seen = play("burst", rate_bits_per_s=_SLOW, one_way_us=1000, frames=frames, size=size)
+    assert seen["numbers"] == list(range(frames))
+    on_wire_us = Pace(rate_bits_per_s=_SLOW, one_way_us=0).time_on_wire_us(size)
+    assert seen["took_s"] * 1e6 == pytest.approx((frames - 1) * on_wire_us, rel=_RATE_TOLERANCE)
+    assert seen["counts"]["from_nas"] == {
+        "frames": frames + 1, "bytes": (frames + 1) * size, "drops": 0, "missed": 0
+    }  # fmt: skip
+    assert seen["counts"]["to_nas"]["drops"] == 0
+
+
+def test_a_fast_link_keeps_its_rate_too() -> None:
+    """400 Mb/s, of which a frame takes 31 us: less than the program rests between two turns."""
+    rate = 400_000_000
+    seen = play("burst", rate_bits_per_s=rate, one_way_us=10_000, frames=3000, size=1514)
+    came = len(seen["numbers"])
+    assert came * 1538 * 8 / rate > 0.01, "too few to measure"
+    measured = (came - 1) * 1538 * 8 / seen["took_s"]
+    assert measured <= rate * (1 + _RATE_TOLERANCE)
+    if seen["sending_s"] < came * 1538 * 8 / rate:  # it was sent faster than the link takes it
+        assert measured == pytest.approx(rate, rel=_RATE_TOLERANCE)
+
+
+@pytest.mark.parametrize(("one_way_us", "size"), [(0, 60), (2000, 60), (2000, 1514), (20_000, 60)])
+def test_a_frame_takes_the_asked_delay(one_way_us: int, size: int) -> None:
+    """Frames with gaps between them do not wait for each other, and many are on their way at once."""
+    pace = Pace(rate_bits_per_s=50_000_000, one_way_us=one_way_us)
+    expected = one_way_us + pace.time_on_wire_us(size)
+    delays = play("spaced", rate_bits_per_s=50_000_000, one_way_us=one_way_us, frames=25, size=size)
+    for delay in delays:
+        assert expected <= delay <= expected + _tolerance_us(one_way_us)
+
+
+def test_directions_are_independent_and_keep_their_order() -> None:
+    seen = play("independent", rate_bits_per_s=_SLOW, one_way_us=1000, frames=160)
+    assert seen["is_busy"], "or this test shows nothing"
+    expected = 1000 + Pace(rate_bits_per_s=_SLOW, one_way_us=0).time_on_wire_us(60)
+    assert expected <= seen["delay_us"] <= expected + _tolerance_us(1000)
+    assert seen["there"] == list(range(160))
+    assert seen["back"] == list(range(20))
+    assert seen["counts"]["to_nas"] == {"frames": 20, "bytes": 1200, "drops": 0, "missed": 0}
+
+
+@pytest.mark.parametrize(
+    ("rate_bits_per_s", "one_way_us", "frames", "queue_bytes"),
+    [
+        (_SLOW, 1000, 300, _QUEUE_BYTES_MIN),
+        (100_000_000, 50_000, 1500, 2 * 100_000_000 // 8 * 50_000 // 1_000_000),
+    ],
+)
+def test_a_full_queue_drops_the_newest_and_counts_them(
+    rate_bits_per_s: int, one_way_us: int, frames: int, queue_bytes: int
+) -> None:
+    """The queue has 256 KiB, or two products of rate and delay where these are more."""
+    seen = play(
+        "burst", rate_bits_per_s=rate_bits_per_s, one_way_us=one_way_us, frames=frames, size=1514
+    )
+    came = len(seen["numbers"])
+    room = queue_bytes // 1538
+    left_meanwhile = seen["sending_s"] * rate_bits_per_s / 8 / 1538
+    assert seen["numbers"][:room] == list(range(room))
+    assert room <= came <= room + left_meanwhile + 2
+    assert came < frames, "or this test shows nothing"
+    assert seen["counts"]["from_nas"]["drops"] == frames - came
+    assert seen["counts"]["from_nas"]["missed"] == 0
+    assert seen["last"] == [frames], "there is room again"
+
+
+def test_without_a_limit_all_pass_at_once() -> None:
+    seen = play("burst", rate_bits_per_s=0, one_way_us=0, frames=1000, size=1514)
+    assert seen["numbers"] == list(range(1000))
+    assert seen["took_s"] == pytest.approx(seen["sending_s"], abs=0.05)
+
+
+def test_it_ends_with_its_owner() -> None:
+    assert play("owner_dies") is True
+
+
+def test_it_ends_with_its_input() -> None:
+    assert play("input_ends") == 0
+
+
+def test_failures_are_in_words() -> None:
+    said = play("refusals")
+    assert "no tap c0" in said["missing"]
+    assert "ended with -9" in said["killed"]
+
+
+def test_a_slowed_link_is_between_the_nas_and_others_and_goes_again() -> None:
+    seen = play("bridged", one_way_us=5000)
+    assert max(seen["fast"] + seen["fast again"]) < 1000
+    for delay in seen["slow"] + seen["plugged"]:
+        assert 5000 <= delay <= 5000 + _tolerance_us(5000)
+    assert seen["counts"]["from_nas"]["frames"] >= 9
+    assert seen["counts"]["to_nas"]["frames"] >= 9
+    assert "slowed already" in seen["twice"]
+    assert [seen[name] for name in ("unplugged", "still unplugged", "unplugged after all")] == [
+        False, False, False
+    ]  # fmt: skip
+    assert seen["plugged after all"]
+    assert seen["restored"]
+
+
+def test_the_network_is_restored_after_failures() -> None:
+    seen = play("bridged_failures")
+    assert seen["raised"] == "the body failed"
+    assert "ended with -9" in seen["killed"]
+    assert seen["raised: restored"]
+    assert seen["killed: restored"]
