@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import nbd
 import pytest
 
+from torture.errors import HarnessError
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
@@ -71,6 +72,20 @@ def test_each_kind_of_request_takes_its_latency() -> None:
         assert 0.04 <= _seconds(disk.pwrite, _BLOCK, 0) < 0.08 + _SLACK_S
         assert 0.08 <= _seconds(disk.flush) < 0.12 + _SLACK_S
         assert _seconds(disk.pwrite, _BLOCK, 0, nbd.CMD_FLAG_FUA) >= 0.12
+
+
+def test_a_slowed_shelf_takes_its_times_so_often() -> None:
+    with _shelf(Profile(write_us=20_000, flush_us=100_000, mib_per_s=400)) as (shelf, socket):
+        disk = _connected(socket)
+        shelf.control.slow(4)
+        assert _seconds(disk.pwrite, _BLOCK, 0) >= 0.08
+        assert _seconds(disk.flush) >= 0.4
+        assert _seconds(disk.pwrite, bytes(8 << 20), 0) >= 0.16
+        shelf.control.slow(0)
+        assert _seconds(lambda: [disk.flush() for _ in range(9)]) < _SLACK_S
+        for refused in (-1, 1e7):
+            with pytest.raises(HarnessError, match="Invalid argument"):
+                shelf.control.slow(refused)
 
 
 @pytest.mark.parametrize(("serial", "least_s", "most_s"), [(False, 0.1, 0.3), (True, 0.4, 9.0)])

@@ -82,6 +82,10 @@ class Control:
         """Give disks another content; raises `HarnessError` when the shelf refuses it."""
         self._command({"turn": sources})
 
+    def slow(self, times: float) -> None:
+        """Make all disks so many times as slow as their profiles say; 0: as fast as the host allows."""
+        self._command({"slow": times})
+
     def status(self) -> ShelfStatus:
         """Its present status; raises `HarnessError` when the shelf does not report it."""
         text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()

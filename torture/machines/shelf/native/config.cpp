@@ -11,6 +11,7 @@ using nlohmann::json;
 namespace {
 
 constexpr double kAfterMsMax = 1e12;
+constexpr double kSlowMax = 1e6;
 
 json parse_file(const fs::path &file) {
   std::ifstream stream(file);
@@ -249,11 +250,17 @@ void write_shelf(const ShelfConfig &config) {
 }
 
 void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder,
-          const std::function<void(const Turn &)> &turn) {
+          const std::function<void(const Turn &)> &turn, const std::function<void(double)> &slow) {
   try {
     const json content = json::parse(command);
     if (content.contains("turn")) {
       turn(turn_of(content.at("turn"), config));
+      return;
+    }
+    if (content.contains("slow")) {
+      const double times = content.at("slow").get<double>();
+      if (times < 0 || times > kSlowMax) throw Error(EINVAL, "slow makes no sense");
+      slow(times);
       return;
     }
     if (content.contains("halt")) {

@@ -88,7 +88,7 @@ using Turn = std::map<std::string, SourceConfig>;
 
 /// A command for `control`; raises `Error` (EINVAL) when it makes no sense.
 void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder,
-          const std::function<void(const Turn &)> &turn);
+          const std::function<void(const Turn &)> &turn, const std::function<void(double)> &slow);
 
 // The answer to a read of `control`.
 std::string status_text(const Recorder::Status &status,

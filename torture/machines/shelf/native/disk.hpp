@@ -29,6 +29,9 @@ class Disk {
   /// Become another disk of the same size: this content, and no writes on it.
   void turn(std::shared_ptr<const Source> source);
 
+  /// Its profile's times count so many times from now on.
+  void slow(double times) { pace_.slow(times); }
+
   std::atomic<uint64_t> connections{0};
 
  private:

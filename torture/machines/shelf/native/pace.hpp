@@ -3,6 +3,7 @@
 
 #include <sys/prctl.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -26,9 +27,10 @@ class Pace {
   // Return when a request that arrived at `arrival` may end. The shelf's own work counts towards
   // it.
   void wait(Clock::time_point arrival, double latency_us, uint64_t bytes) {
-    const auto latency = microseconds(latency_us);
+    const double slow = slow_;
+    const auto latency = microseconds(latency_us * slow);
     const auto transfer = profile_.mib_per_s > 0
-                              ? microseconds(static_cast<double>(bytes) / 1.048576 / profile_.mib_per_s)
+                              ? microseconds(static_cast<double>(bytes) / 1.048576 / profile_.mib_per_s * slow)
                               : Clock::duration::zero();
     auto end = arrival + latency;
     if (profile_.serial || transfer > Clock::duration::zero()) {
@@ -44,7 +46,8 @@ class Pace {
     std::this_thread::sleep_until(end);
   }
 
-  const Profile &profile() const { return profile_; }
+  // All requests from now on take so many times as long; 0: they do not wait.
+  void slow(double times) { slow_ = times; }
 
  private:
   static Clock::duration microseconds(double us) {
@@ -52,6 +55,7 @@ class Pace {
   }
 
   const Profile profile_;
+  std::atomic<double> slow_{1};
   std::mutex mutex_;
   Clock::time_point free_from_{};
 };

@@ -211,6 +211,10 @@ void turn_disks(const Turn &turn) {
   for (auto &[number, source] : sources) disks[number]->turn(std::move(source));
 }
 
+void slow_disks(double times) {
+  for (const auto &disk : disks) disk->slow(times);
+}
+
 int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags) {
   return answered([&] {
     const char *const data = static_cast<const char *>(buffer);
@@ -219,7 +223,7 @@ int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, ui
         mark(buffer, count);
         return;
       case Export::Is::control:
-        obey(std::string(data, count), config, *recorder, turn_disks);
+        obey(std::string(data, count), config, *recorder, turn_disks, slow_disks);
         return;
       case Export::Is::disk:
         export_of(handle).disk->write(data, offset, count, (flags & NBDKIT_FLAG_FUA) != 0);
