@@ -102,6 +102,8 @@ class Step(StrEnum):
     """The look before the check."""
     CLIENT_LOAD = "client-load"
     """The output of a load without a ledger, each time that it ended."""
+    CLIENT_FIO = "client-fio"
+    """The report of a measured job."""
     CLIENT_UMOUNT = "client-umount"
     CLIENT_DETACH = "client-detach"
     """The detachment on a client that lived."""

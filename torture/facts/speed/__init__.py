@@ -1,1 +1,1 @@
-"""The speed of modelled hardware, in real time and in slow motion."""
+"""Facts of measured speed: jobs, links, slow motion, and ratios with their intervals (pure)."""

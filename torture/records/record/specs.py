@@ -11,6 +11,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.evidence.walk_document import WalkEngine
+from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.trials import Origin
 
 DRAW = 3
@@ -24,6 +25,9 @@ WALK_MINUTES = 20
 """The time of a walk without a choice of the user."""
 FRESH_S = 30
 """The time for each fresh recovery of a content; under emulation it takes some 20 s."""
+
+
+_FIRST_OF_THEIR_SEED = (Origin.LIVE, Origin.PLANTED, Origin.WALKED, Origin.MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,11 +67,13 @@ class TrialSpec:
     """The number of contents for each of which a fresh NAS recovers a state once more."""
     walk_minutes: int = WALK_MINUTES
     """The walk ends after this time, whatever is left; fresh recoveries of contents come on top."""
+    measure: MeasureOrder | None = None
+    """The jobs to measure, instead of a load and a cut."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
     def __post_init__(self) -> None:
-        if (self.origin in (Origin.LIVE, Origin.PLANTED, Origin.WALKED)) != (self.repeats == ""):
+        if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:
             raise ValueError("a planted trial has a fault")
@@ -89,7 +95,8 @@ class TrialSpec:
         cell = self.cell
         if self.draw < _DRAW_WITH_DISK_SECTORS:
             cell = cell.but(disk_sector=DISK_SECTOR.default or "")
-        kind = {Origin.PLANTED: f"{self.fault}.", Origin.WALKED: "walked."}.get(self.origin, "")
+        named = {one: f"{one}." for one in (Origin.WALKED, Origin.MEASURED)}
+        kind = (named | {Origin.PLANTED: f"{self.fault}."}).get(self.origin, "")
         return f"{kind}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
@@ -123,6 +130,7 @@ class TrialSpec:
             walk_coverage=data.get("walk_coverage", False) is True,
             walk_fresh=data.get("walk_fresh", 0),
             walk_minutes=data.get("walk_minutes", WALK_MINUTES),
+            measure=MeasureOrder.from_json(data["measure"]) if data.get("measure") else None,
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

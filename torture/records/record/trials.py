@@ -15,6 +15,7 @@ from torture.choices.matrix.cells import has_todays_axes
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
 from torture.facts.evidence.folder import AdministrationDocument
+from torture.facts.evidence.measured_document import MeasuredDocument
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
@@ -88,6 +89,8 @@ class Origin(StrEnum):
     WALKED = "walked"
     """A live trial whose recording's other crash states were recovered, too. Its own state is the
     worst of these: no random cut."""
+    MEASURED = "measured"
+    """The speed of a cell was measured, without a cut; its verdict only says that it was."""
     RERUN = "rerun"
     """An earlier trial again from its seed: the same load and planned cut, with its own
     microseconds. It was chosen for the end of the first one: counting it would bias the rates."""
@@ -134,6 +137,8 @@ class TrialRecord(Document):
     """The client's view of the time without the NAS."""
     walk: WalkDocument | None = None
     """The crash states that were recovered of its recording; None where they were not."""
+    measured: MeasuredDocument | None = None
+    """Its speed, job by job, where the trial is a measurement."""
     administration: AdministrationDocument | None = None
     """The command on the pool at the cut; None where there was none."""
     timings: dict[str, Count] = field(default_factory=dict)

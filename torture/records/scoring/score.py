@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, AdministrationDocument, Evidence, load_evidence
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
+from torture.facts.evidence.measured_document import MEASURED, MeasuredDocument
 from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -29,6 +31,8 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """
     evidence = load_evidence(folder)
     spec = _spec_in(evidence, folder)
+    if spec.measure is not None:
+        return _measured_in(folder, spec, evidence, timings)
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
@@ -51,6 +55,17 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     if record.verdict is Verdict.INTACT and not record.lost and not is_worse:
         return record
     return replace(record, explanation=explanation_of(evidence, record))
+
+
+def _measured_in(
+    folder: Path, spec: TrialSpec, evidence: Evidence, timings: dict[str, int]
+) -> TrialRecord:
+    zfs, file = str(evidence.spec.get("zfs", "")), folder / MEASURED
+    try:
+        document = MeasuredDocument.from_json(json.loads(file.read_text()))
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{file} is unreadable: {error}", hint=f"read {folder}") from error
+    return measured(spec, document, zfs=zfs, timings=timings)
 
 
 def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
@@ -90,6 +105,19 @@ def _administered(spec: TrialSpec, evidence: Evidence) -> AdministrationDocument
 def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, int]) -> TrialRecord:
     """The record of a trial whose machinery failed, with this version of ZFS."""
     return replace(_record_of(spec), timings=timings, error=error, zfs=zfs, machinery_failed=True)
+
+
+def measured(
+    spec: TrialSpec, document: MeasuredDocument, *, zfs: str, timings: dict[str, int]
+) -> TrialRecord:
+    """The record of a measurement: nothing was cut, so nothing could be lost."""
+    return replace(
+        _record_of(spec),
+        judgement=Judgement(verdict=Verdict.INTACT),
+        measured=document,
+        timings=timings,
+        zfs=zfs,
+    )
 
 
 def _record_of(spec: TrialSpec) -> TrialRecord:

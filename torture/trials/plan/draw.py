@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
 from torture.facts.evidence.walk_document import WalkEngine
+from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.specs import WALK_MINUTES, TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 
@@ -97,6 +99,29 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
     ):
         raise ValueError(f"{fault.name} {why}")
     return replace(fault, cell=there.name)
+
+
+def draw_measured(
+    orders: Sequence[tuple[Cell, MeasureOrder]], *, run_seed: int
+) -> tuple[TrialSpec, ...]:
+    """A measurement for each order, in their order; several may be of one cell."""
+    seen: Counter[Cell] = Counter()
+    specs = []
+    for cell, order in orders:
+        index = seen[cell]
+        seen[cell] += 1
+        seed = draw_seed(run_seed=run_seed, cell=cell, index=index, fault=Origin.MEASURED)
+        specs.append(
+            TrialSpec(
+                cell=cell,
+                index=index,
+                seed=seed,
+                load_ms=0,
+                origin=Origin.MEASURED,
+                measure=order,
+            )
+        )
+    return tuple(specs)
 
 
 def draw_walked(

@@ -19,12 +19,13 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
-from torture.records.scoring.score import inconclusive, score_with_manifest
+from torture.records.scoring.score import inconclusive, measured, score_with_manifest
 from torture.trials.trial.administer import administer
 from torture.trials.trial.archive import archive_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut, note_return
+from torture.trials.trial.measure.measurement import measure
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.own_root.boots import keep_loss_of_root
@@ -69,6 +70,9 @@ def run_trial(
         evidence.write(SPEC, spec.as_json() | {MANIFEST_DUE: True} | decided)
         with closing(machines):
             lab.boot_clients_from(image_needed(trial.workloads))
+            if spec.measure is not None:
+                document = measure(trial, machines, evidence)
+                return measured(spec, document, zfs=lab.zfs.name, timings=evidence.timings)
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(trial, machines, evidence)
             shelf.require_healthy()

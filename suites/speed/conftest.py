@@ -1,0 +1,113 @@
+"""The campaign of measurements, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fixtures.campaigns import Running, begun_campaign, print_table, selected
+from fixtures.options import Options, refuse_options
+from suites.speed.questions import QUESTIONS, Question, cell_of
+from suites.speed.tables import figures_of, table_of
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.plan.draw import draw_measured
+
+_PASSES = 2
+"""The rows forwards and backwards: a drift of the host hits no row more than others."""
+_ROUNDS_OF_A_PASS = 2
+
+_campaign_key = pytest.StashKey[Campaign]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A measurement has its own cells, and its rounds for trials."""
+    refuse_options(config, "--cell", "--matrix", "--until", "--schedule", "--trials", "--states")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options of this suite."""
+    parser.getgroup("powercut").addoption(
+        "--slow-motion",
+        default="auto",
+        metavar="N",
+        help="suites/speed: modelled disks, link and timers take N times as long, and figures are "
+        "multiplied by N. auto: the least in which the emulator has little share. off: none "
+        "(default: %(default)s)",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each published table."""
+    if "question" in metafunc.fixturenames:
+        metafunc.parametrize("question", QUESTIONS, ids=[one.name for one in QUESTIONS])
+
+
+@pytest.fixture(scope="session")
+def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
+    """The measurements of all selected questions, one at a time, from its first use on."""
+    questions = selected(request.session, Question, "question", needing="measuring")
+    chosen = _slow_motion(request.config.getoption("--slow-motion"))
+    orders = []
+    for question in questions:
+        for number in range(_PASSES):
+            rows = question.rows if number % 2 == 0 else tuple(reversed(question.rows))
+            for row in rows:
+                order = replace(row.order, rounds=_ROUNDS_OF_A_PASS)
+                if chosen is not None:
+                    order = replace(order, slow_motion=chosen)
+                orders.append((cell_of(row), order))
+    specs = draw_measured(orders, run_seed=options.seed)
+    alone = replace(options, jobs=1)
+    with begun_campaign(
+        request.config, alone, FixedSchedule(specs), specs=specs, moves_latest=False
+    ) as running:
+        request.config.stash[_campaign_key] = running.campaign
+        yield running
+
+
+@pytest.fixture
+def measured(question: Question, measuring: Running) -> list[TrialRecord]:
+    """The records of a question's rows, in the order of the rows."""
+    for row in question.rows:
+        measuring.wait_for(cell_of(row), name=question.name)
+    return _records_of(question, measuring.campaign)
+
+
+def _slow_motion(text: str) -> int | None:
+    """The number of the option; None for `auto`. Raises `pytest.UsageError`."""
+    if text == "auto":
+        return None
+    try:
+        times = 1 if text == "off" else int(text)
+    except ValueError:
+        times = 0
+    if times < 1:
+        raise pytest.UsageError(f"--slow-motion takes auto, off or a number, not {text!r}")
+    return times
+
+
+def _records_of(question: Question, campaign: Campaign) -> list[TrialRecord]:
+    cells = {cell_of(row).name for row in question.rows}
+    return [record for record in campaign.records if record.cell in cells]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A table for each question, and where it is kept."""
+    campaign = terminalreporter.config.stash.get(_campaign_key, None)
+    if campaign is None:
+        return
+    for question in QUESTIONS:
+        figures = figures_of(question, _records_of(question, campaign))
+        if not figures:
+            continue
+        kept: dict[str, Any] = {"question": question.name, "published": question.published}
+        kept["rows"] = [figure.as_json() for figure in figures]
+        file = campaign.run.folder / f"{question.name}.json"
+        table = table_of(question, figures)
+        print_table(terminalreporter, question.name, table, kept=kept, file=file)
+        terminalreporter.write_line(f"published: {question.published}")

@@ -1,0 +1,62 @@
+"""`measured.json`: the speed of a cell, job by job, and the circumstances of the measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from torture.facts.evidence.documents import Count, Document, Measure
+
+MEASURED = "measured.json"
+
+
+class MeasuredPlace(StrEnum):
+    """The target of a measurement's jobs."""
+
+    VOLUME = "volume"
+    """The client's disk or file, behind the cell's transport and NAS."""
+    LOG_DEVICE = "log-device"
+    """A log device of the cell's class, attached to the client without a NAS."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredJob(Document):
+    """A job in one round. Its figures are multiplied: they are those without slow motion."""
+
+    job: str = ""
+    """As `torture.facts.speed.jobs` names it."""
+    link: str = ""
+    """The link between client and NAS; empty where it is not modelled."""
+    round: Count = 0
+    operations: Count = 0
+    operations_per_s: Measure = 0.0
+    mib_per_s: Measure = 0.0
+    mean_ms: Measure = 0.0
+    p50_ms: Measure = 0.0
+    p99_ms: Measure = 0.0
+    emulator_share: Measure = 0.0
+    """The part of an operation's time that the same job takes without modelled disks and link, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredDocument(Document):
+    """All jobs of a measurement."""
+
+    place: str = MeasuredPlace.VOLUME
+    device: str = ""
+    """The class of a log device that was measured alone."""
+    slow_motion: Count = 1
+    """Modelled times took so many times as long."""
+    jobs: tuple[MeasuredJob, ...] = ()
+    unmodelled_ms: dict[str, Measure] = field(default_factory=dict)
+    """Job to the mean time of an operation without modelled disks and link: the emulator's own."""
+    timers: dict[str, str] = field(default_factory=dict)
+    """Each timer that was multiplied, `machine:path`, and its value in the measurement."""
+    size_mib: Count = 0
+    """The part of the volume that the jobs use."""
+    client_memory_mib: Count = 0
+    nas_memory_mib: Count = 0
+    arc_bytes: Count = 0
+    """The size of the NAS's cache at the end (`arcstats`)."""
+    steal_share: Measure = 0.0
+    """The part of the processors' time that the host of this machine took away, 0 to 1."""

@@ -1,0 +1,104 @@
+"""Slow motion: all that is modelled takes N times as long, and the guests' processors do not (pure).
+
+Under emulation a processor is some 20 times as slow as a real one, and the modelled disks are not.
+Disks, link and timers that are N times as slow give both their real proportion again. A figure is
+then multiplied by N: a rate of 5 writes a second in slow motion of 20 stands for 100.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torture.facts.recording.disks import Profile
+from torture.facts.speed.jobs import FioEnd, FioJob, Pattern
+from torture.facts.speed.link import Link
+
+SHARE_MAX = 0.1
+"""The emulator's share in a figure, at most: a larger one is the emulator's figure."""
+SLOWEST = 2000
+"""Slower motion would need hours for a few operations: the share then says whose time it is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timer:
+    """A time that a machine's kernel counts by its own clock, and its place.
+
+    `normal` in the unit that the place has.
+    """
+
+    path: str
+    normal: int
+
+    def script(self, times: float) -> str:
+        """Shell: make it so many times as long."""
+        return f"echo {round(self.normal * times)} > {self.path}"
+
+
+NAS_TIMERS = (
+    Timer(path="/sys/module/zfs/parameters/zfs_txg_timeout", normal=5),
+    Timer(path="/sys/module/zfs/parameters/zfs_delay_scale", normal=500_000),
+    Timer(path="/sys/module/zfs/parameters/zfs_deadman_synctime_ms", normal=600_000),
+    Timer(path="/sys/module/zfs/parameters/zfs_deadman_ziotime_ms", normal=300_000),
+)
+"""Seconds, nanoseconds, milliseconds (zfs(4))."""
+
+CLIENT_TIMERS = (
+    Timer(path="/proc/sys/vm/dirty_writeback_centisecs", normal=500),
+    Timer(path="/proc/sys/vm/dirty_expire_centisecs", normal=3000),
+)
+"""Hundredths of a second (Documentation/admin-guide/sysctl/vm.rst)."""
+
+
+def timers_script(timers: tuple[Timer, ...], times: float) -> str:
+    """Shell: all these timers in slow motion."""
+    return " && ".join(timer.script(times) for timer in timers)
+
+
+def in_real_time(end: FioEnd, times: float) -> FioEnd:
+    """The end of a job that ran in slow motion, as it would be without."""
+    return replace(
+        end,
+        run_ms=end.run_ms / times,
+        mean_ms=end.mean_ms / times,
+        p50_ms=end.p50_ms / times,
+        p99_ms=end.p99_ms / times,
+    )
+
+
+def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
+    """The emulator's share in an operation's time, 0 to 1, for a job as it ran in slow motion.
+
+    `unmodelled` is the same job without modelled disks and link: its time is the emulator's alone.
+    """
+    return min(end.operations_per_s / unmodelled.operations_per_s, 1.0)
+
+
+def chosen_slow_motion(
+    unmodelled: Mapping[FioJob, FioEnd], profile: Profile, links: Sequence[Link]
+) -> int:
+    """The least slow motion in which the emulator has little share in any job.
+
+    `unmodelled`: each job without modelled disks and link. `profile`: that of the disk on which a
+    synchronous write waits. Jobs whose writes may be cached wait for the fastest link instead.
+    """
+    needed = [
+        _times_needed(_modelled_s(job, profile, links), 1 / end.operations_per_s)
+        for job, end in unmodelled.items()
+    ]
+    return max(1, min(math.ceil(max(needed)), SLOWEST))
+
+
+def _modelled_s(job: FioJob, profile: Profile, links: Sequence[Link]) -> float:
+    """The time of an operation of all threads together, by the model alone."""
+    bytes_ = job.block_kib * 1024
+    if job.pattern is Pattern.SYNC_WRITE:
+        transfer_s = bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
+        return (profile.write_us + profile.flush_us) / 1e6 + transfer_s
+    return min((bytes_ * 8 / link.rate_bits_per_s for link in links), default=0.0)
+
+
+def _times_needed(modelled_s: float, own_s: float) -> float:
+    """See `chosen_slow_motion`; 1 for a job without a modelled time."""
+    return own_s * (1 - SHARE_MAX) / SHARE_MAX / modelled_s if modelled_s else 1.0

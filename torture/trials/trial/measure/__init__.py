@@ -1,0 +1,1 @@
+"""A measurement of speed in slow motion: the same machines as a trial's, without a cut."""

@@ -1,0 +1,111 @@
+"""The jobs of a measurement on one target, over its links, in rounds that change their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import Step
+from torture.facts.evidence.measured_document import MeasuredJob
+from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.slow_motion import in_real_time, share_of_emulator
+from torture.machines.lab.machine import Machine
+from torture.records.record.measure_order import MeasureOrder
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+
+_START_S = 120
+"""The time in which fio starts and ends, beside its run."""
+_DIGITS = 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """The machine that runs the jobs, its device or file, and the levers of the model."""
+
+    client: Machine
+    path: str
+    slow: Callable[[float], None]
+    """Make the modelled disks so many times as slow; 0: they do not wait."""
+    settle: Callable[[], None]
+    """Let everything reach the disks, so that no job works for the one before."""
+    linked: Callable[[str, int], AbstractContextManager[None]]
+    """The modelled link of this name, so many times as slow, while the context lasts."""
+
+
+def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
+    """Write the whole part of the volume once: the jobs overwrite blocks, and read what is there."""
+    argv = (
+        "fio", "--name=layout", f"--filename={target.path}", "--rw=write", "--bs=1m", "--direct=1",
+        f"--size={order.size_mib}m", "--ioengine=psync", "--end_fsync=1", "--output-format=json",
+    )  # fmt: skip
+    target.slow(0)
+    done = evidence.observe(target.client, Step.CLIENT_FIO, argv, deadline_s=_START_S)
+    if done.exit_code != 0:
+        raise HarnessError(f"fio could not write {target.path}: {done.stderr or done.stdout:.300}")
+    target.settle()
+
+
+def run_unmodelled(
+    target: Target, order: MeasureOrder, evidence: EvidenceWriter
+) -> dict[str, FioEnd]:
+    """The end of each job on disks that do not wait, over a link that is not modelled."""
+    target.slow(0)
+    return {name: _run(target, name, order, evidence) for name in order.jobs}
+
+
+def run_rounds(
+    target: Target,
+    order: MeasureOrder,
+    evidence: EvidenceWriter,
+    *,
+    slow_motion: int,
+    unmodelled: dict[str, FioEnd],
+) -> Iterator[MeasuredJob]:
+    """Every job over every link in each round, as it would be without slow motion."""
+    for number in range(order.rounds):
+        for link in _turned(order.links, number):
+            with target.linked(link, slow_motion):
+                for name in _turned(order.jobs, number):
+                    target.slow(slow_motion)
+                    end = _run(target, name, order, evidence)
+                    target.slow(0)
+                    target.settle()
+                    share = share_of_emulator(end, unmodelled[name])
+                    yield _measured(name, link, number, in_real_time(end, slow_motion), share)
+
+
+def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:
+    """A B, B A, A B: a drift of the host hits no name more than others."""
+    return tuple(names) if number % 2 == 0 else tuple(reversed(names))
+
+
+def _run(target: Target, name: str, order: MeasureOrder, evidence: EvidenceWriter) -> FioEnd:
+    job = FioJob.parse(name)
+    argv = job.command(
+        target.path, size_mib=order.size_mib, warm_up_s=order.warm_up_s, run_s=order.run_s
+    )
+    deadline_s = order.warm_up_s + order.run_s + _START_S
+    done = evidence.observe(target.client, Step.CLIENT_FIO, tuple(argv), deadline_s=deadline_s)
+    if done.exit_code != 0:
+        raise HarnessError(
+            f"fio's {name} returned {done.exit_code}: {done.stderr or done.stdout:.300}",
+            hint=f"read {target.client.spec.console_log}",
+        )
+    return parse_fio(done.stdout, job)
+
+
+def _measured(name: str, link: str, number: int, end: FioEnd, share: float) -> MeasuredJob:
+    return MeasuredJob(
+        job=name,
+        link=link,
+        round=number,
+        operations=end.operations,
+        operations_per_s=round(end.operations_per_s, _DIGITS),
+        mib_per_s=round(end.mib_per_s, _DIGITS),
+        mean_ms=round(end.mean_ms, _DIGITS),
+        p50_ms=round(end.p50_ms, _DIGITS),
+        p99_ms=round(end.p99_ms, _DIGITS),
+        emulator_share=round(share, _DIGITS),
+    )

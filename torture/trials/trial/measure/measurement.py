@@ -1,0 +1,163 @@
+"""One measurement, from its machines to its document."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.facts.axes.pool_disks import SlogClass
+from torture.facts.evidence.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
+from torture.facts.recording.disks import Profile, ShelfDisk
+from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.link import Link, slowed
+from torture.facts.speed.slow_motion import (
+    CLIENT_TIMERS,
+    NAS_TIMERS,
+    Timer,
+    chosen_slow_motion,
+)
+from torture.machines.lab.domains import Disk
+from torture.machines.lab.machine import Machine
+from torture.machines.nas.devices import LOG_PROFILES
+from torture.machines.shelf.server import Shelf
+from torture.records.record.measure_order import MeasureOrder
+from torture.trials.trial.measure.jobs_run import Target, lay_out, run_rounds, run_unmodelled
+from torture.trials.trial.prepared import ready_machines
+from torture.trials.trial.setup import settle
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
+
+_FILE = "speed"
+_DEVICE, _TARGET = "/dev/vdb", "vdb"
+_SCRIPT_DEADLINE_S = 60
+_STEAL = 7
+_ARC = r"awk '$1 == \"size\" { print $3 }' /proc/spl/kstat/zfs/arcstats"
+
+
+def measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> MeasuredDocument:
+    """Measure the cell as the spec orders; the document is kept as evidence, too."""
+    order = trial.spec.measure
+    assert order is not None, "the spec has an order"
+    before = _processor_times()
+    if order.place is MeasuredPlace.LOG_DEVICE:
+        document = _measure_log_device(trial, machines, evidence, order)
+    else:
+        document = _measure_volume(trial, machines, evidence, order)
+    spent = [after - earlier for after, earlier in zip(_processor_times(), before, strict=True)]
+    document = replace(document, steal_share=round(spent[_STEAL] / sum(spent), 6))
+    evidence.write(MEASURED, document.as_json())
+    return document
+
+
+def _processor_times() -> list[int]:
+    """Of all processors, in ticks: user, nice, system, idle, iowait, irq, softirq, steal (proc(5))."""
+    total = Path("/proc/stat").read_text().splitlines()[0]
+    return [int(ticks) for ticks in total.split()[1 : _STEAL + 2]]
+
+
+def _measure_volume(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, order: MeasureOrder
+) -> MeasuredDocument:
+    nas, client = ready_machines(trial, machines, evidence)
+    shelf, network = machines.shelf, machines.lab.network
+
+    @contextmanager
+    def linked(link: str, times: int) -> Iterator[None]:
+        pace = slowed(Link(link), times) if link else None
+        with nullcontext() if pace is None else network.slowed_link(pace):
+            yield
+
+    target = Target(
+        client=client,
+        path=f"{MOUNT_POINT}/{_FILE}" if trial.is_mounted else trial.device,
+        slow=shelf.control.slow,
+        settle=lambda: settle(nas),
+        linked=linked,
+    )
+    timed = {"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)}
+    document = _measured(target, order, evidence, timed=timed, profile=_answering(trial))
+    arc = nas.must("sh", "-c", _ARC, deadline_s=_SCRIPT_DEADLINE_S).stdout
+    return replace(document, arc_bytes=int(arc), nas_memory_mib=nas.spec.memory_mib)
+
+
+def _measure_log_device(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, order: MeasureOrder
+) -> MeasuredDocument:
+    """A disk of the class in front of the client alone: the model itself, as a guest sees it."""
+    profile = LOG_PROFILES[SlogClass(order.device)]
+    disk = ShelfDisk(serial="measured", size_mib=1024, profile=profile)
+    folder = trial.scratch / "measured"
+    folder.mkdir()
+    shelf = Shelf(directory=folder, socket=machines.lab.sockets / f"m{secrets.token_hex(2)}")
+    with ExitStack() as stack:
+        shelf.start((disk,), keeps_recording=False)
+        stack.callback(shelf.stop)
+        client = _client_alone(trial, machines, stack)
+        client.attach(Disk(target=_TARGET, serial=disk.serial, source=shelf.source(disk)))
+        target = Target(
+            client=client,
+            path=_DEVICE,
+            slow=shelf.control.slow,
+            settle=lambda: None,
+            linked=lambda _link, _times: nullcontext(),
+        )
+        return _measured(
+            target, order, evidence, timed={"client": (client, CLIENT_TIMERS)}, profile=profile
+        )
+
+
+def _client_alone(trial: Trial, machines: Machines, stack: ExitStack) -> Machine:
+    lab = machines.lab
+    spec = lab.client_spec(trial.folder / "client.console.log", lab.sockets / "client.sock")
+    client = machines.own(lab.start(spec, ()))
+    stack.callback(client.kill)
+    return client
+
+
+def _measured(
+    target: Target,
+    order: MeasureOrder,
+    evidence: EvidenceWriter,
+    *,
+    timed: dict[str, tuple[Machine, tuple[Timer, ...]]],
+    profile: Profile,
+) -> MeasuredDocument:
+    with evidence.stage("lay out"):
+        lay_out(target, order, evidence)
+    with evidence.stage("measure the emulator"):
+        unmodelled = run_unmodelled(target, order, evidence)
+    slow_motion = order.slow_motion or chosen_slow_motion(
+        {FioJob.parse(name): end for name, end in unmodelled.items()},
+        profile,
+        [Link(link) for link in order.links if link],
+    )
+    timers = {}
+    for name, (machine, its_timers) in timed.items():
+        for timer in its_timers:
+            machine.must("sh", "-c", timer.script(slow_motion), deadline_s=_SCRIPT_DEADLINE_S)
+            timers[f"{name}:{timer.path}"] = str(round(timer.normal * slow_motion))
+    with evidence.stage("measure"):
+        jobs = tuple(
+            run_rounds(target, order, evidence, slow_motion=slow_motion, unmodelled=unmodelled)
+        )
+    return MeasuredDocument(
+        place=order.place,
+        device=order.device,
+        slow_motion=slow_motion,
+        jobs=jobs,
+        unmodelled_ms={name: round(end.mean_ms, 6) for name, end in unmodelled.items()},
+        timers=timers,
+        size_mib=order.size_mib,
+        client_memory_mib=target.client.spec.memory_mib,
+    )
+
+
+def _answering(trial: Trial) -> Profile:
+    """The speed of the disk on which a synchronous write waits: a log device, else a data disk."""
+    logs = [disk for disk in trial.disks if disk.serial.startswith("slog")]
+    return (logs or list(trial.disks))[0].profile
