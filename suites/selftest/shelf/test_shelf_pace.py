@@ -74,6 +74,19 @@ def test_each_kind_of_request_takes_its_latency() -> None:
         assert _seconds(disk.pwrite, _BLOCK, 0, nbd.CMD_FLAG_FUA) >= 0.12
 
 
+def test_a_flush_of_an_empty_cache_takes_no_time() -> None:
+    """As on real disks. A flush after a write through the cache has nothing to write, either."""
+    with _shelf(Profile(flush_us=1_000_000)) as (_, socket):
+        disk = _connected(socket)
+        assert _seconds(disk.flush) < _SLACK_S
+        disk.pwrite(_BLOCK, 0, nbd.CMD_FLAG_FUA)
+        assert _seconds(disk.flush) < _SLACK_S
+        for change in (lambda: disk.pwrite(_BLOCK, 0), lambda: disk.zero(4096, 0)):
+            change()
+            assert _seconds(disk.flush) >= 1
+            assert _seconds(disk.flush) < _SLACK_S
+
+
 def test_a_slowed_shelf_takes_its_times_so_often() -> None:
     with _shelf(Profile(write_us=20_000, flush_us=100_000, mib_per_s=400)) as (shelf, socket):
         disk = _connected(socket)
@@ -82,7 +95,8 @@ def test_a_slowed_shelf_takes_its_times_so_often() -> None:
         assert _seconds(disk.flush) >= 0.4
         assert _seconds(disk.pwrite, bytes(8 << 20), 0) >= 0.16
         shelf.control.slow(0)
-        assert _seconds(lambda: [disk.flush() for _ in range(9)]) < _SLACK_S
+        through = nbd.CMD_FLAG_FUA
+        assert _seconds(lambda: [disk.pwrite(_BLOCK, 0, through) for _ in range(9)]) < _SLACK_S
         for refused in (-1, 1e7):
             with pytest.raises(HarnessError, match="Invalid argument"):
                 shelf.control.slow(refused)
@@ -94,7 +108,8 @@ def test_a_serial_disk_does_one_thing_after_the_other(
 ) -> None:
     with _shelf(Profile(flush_us=100_000, serial=serial)) as (_, socket):
         disks = [_connected(socket) for _ in range(4)]
-        threads = [threading.Thread(target=disk.flush) for disk in disks]
+        through = (_BLOCK, 0, nbd.CMD_FLAG_FUA)
+        threads = [threading.Thread(target=disk.pwrite, args=through) for disk in disks]
         begun = time.monotonic()
         for thread in threads:
             thread.start()

@@ -67,6 +67,7 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   }
   recorder_.complete(submission, seq, role,
                      [&] { map_.set(offset, length, true, submission.reference); });
+  if (!fua) cached_ += 1;
   last_role_ = role;
 }
 
@@ -77,6 +78,7 @@ void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
   const uint64_t seq = recorder_.submit(submission);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), 0);
   recorder_.complete(submission, seq, Role::none, [&] { map_.set(offset, length, false, 0); });
+  if (!fua) cached_ += 1;
 }
 
 void Disk::flush() {
@@ -105,8 +107,12 @@ void Disk::turn(std::shared_ptr<const Source> source) {
 void Disk::do_flush(Clock::time_point arrival) {
   const Record submission = record(Kind::flush_submit, 0, 0, false);
   const uint64_t seq = recorder_.submit(submission);
-  pace_.wait(arrival, config_.profile.flush_us, 0);
+  const uint64_t cached = cached_;
+  pace_.wait(arrival, cached > flushed_ ? config_.profile.flush_us : 0, 0);
   recorder_.complete(submission, seq, Role::none, [] {});
+  uint64_t flushed = flushed_;
+  while (flushed < cached && !flushed_.compare_exchange_weak(flushed, cached)) {
+  }
 }
 
 }  // namespace shelf

@@ -53,6 +53,10 @@ class Disk {
   std::shared_ptr<const Source> source_;
   SectorMap map_;
   Pace pace_;
+  // Requests that were completed into the cache, and how many of them a flush has covered: an empty
+  // cache has nothing to write, so its flush takes no time.
+  std::atomic<uint64_t> cached_{0};
+  std::atomic<uint64_t> flushed_{0};
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> writes_{0};
   std::atomic<uint64_t> slow_writes_{0};
