@@ -81,8 +81,8 @@ def test_a_flush_of_an_empty_cache_takes_no_time() -> None:
         assert _seconds(disk.flush) < _SLACK_S
         disk.pwrite(_BLOCK, 0, nbd.CMD_FLAG_FUA)
         assert _seconds(disk.flush) < _SLACK_S
-        for change in (lambda: disk.pwrite(_BLOCK, 0), lambda: disk.zero(4096, 0)):
-            change()
+        for change, *arguments in ((disk.pwrite, _BLOCK, 0), (disk.zero, 4096, 0)):
+            _seconds(change, *arguments)
             assert _seconds(disk.flush) >= 1
             assert _seconds(disk.flush) < _SLACK_S
 

@@ -34,6 +34,8 @@ class MeasuredJob(Document):
     mean_ms: Measure = 0.0
     p50_ms: Measure = 0.0
     p99_ms: Measure = 0.0
+    link_lost: Count = 0
+    """Frames that the modelled link dropped, as a full switch does, or was too late to take."""
     emulator_share: Measure = 0.0
     """The part of an operation's time that the same job takes without modelled disks and link, 0 to 1."""
 

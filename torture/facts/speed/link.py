@@ -111,3 +111,8 @@ class LinkCounts(Document):
 
     from_nas: DirectionCounts = DirectionCounts()
     to_nas: DirectionCounts = DirectionCounts()
+
+    @property
+    def lost(self) -> int:
+        """Frames that did not arrive, of both directions."""
+        return sum(way.drops + way.missed for way in (self.from_nas, self.to_nas))

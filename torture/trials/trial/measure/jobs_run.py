@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step
@@ -30,8 +30,10 @@ class Target:
     """Make the modelled disks so many times as slow; 0: they do not wait."""
     settle: Callable[[], None]
     """Let everything reach the disks, so that no job works for the one before."""
-    linked: Callable[[str, int], AbstractContextManager[None]]
-    """The modelled link of this name, so many times as slow, while the context lasts."""
+    linked: Callable[[str, int], AbstractContextManager[Callable[[], int]]]
+    """The modelled link of this name, so many times as slow, while the context lasts.
+
+    It gives a function that counts the frames which the link has dropped."""
 
 
 def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
@@ -66,14 +68,16 @@ def run_rounds(
     """Every job over every link in each round, as it would be without slow motion."""
     for number in range(order.rounds):
         for link in _turned(order.links, number):
-            with target.linked(link, slow_motion):
+            with target.linked(link, slow_motion) as count_lost:
                 for name in _turned(order.jobs, number):
+                    lost_before = count_lost()
                     target.slow(slow_motion)
                     end = _run(target, name, order, evidence)
                     target.slow(0)
                     target.settle()
                     share = share_of_emulator(end, unmodelled[name])
-                    yield _measured(name, link, number, in_real_time(end, slow_motion), share)
+                    measured = _measured(name, link, number, in_real_time(end, slow_motion), share)
+                    yield replace(measured, link_lost=count_lost() - lost_before)
 
 
 def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:

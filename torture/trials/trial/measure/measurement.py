@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +54,10 @@ def measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> Measu
     return document
 
 
+def _no_drops() -> int:
+    return 0
+
+
 def _processor_times() -> list[int]:
     """Of all processors, in ticks: user, nice, system, idle, iowait, irq, softirq, steal (proc(5))."""
     total = Path("/proc/stat").read_text().splitlines()[0]
@@ -67,10 +71,12 @@ def _measure_volume(
     shelf, network = machines.shelf, machines.lab.network
 
     @contextmanager
-    def linked(link: str, times: int) -> Iterator[None]:
-        pace = slowed(Link(link), times) if link else None
-        with nullcontext() if pace is None else network.slowed_link(pace):
-            yield
+    def linked(link: str, times: int) -> Iterator[Callable[[], int]]:
+        if not link:
+            yield _no_drops
+            return
+        with network.slowed_link(slowed(Link(link), times)) as wire:
+            yield lambda: wire.counts().lost
 
     target = Target(
         client=client,
@@ -104,7 +110,7 @@ def _measure_log_device(
             path=_DEVICE,
             slow=shelf.control.slow,
             settle=lambda: None,
-            linked=lambda _link, _times: nullcontext(),
+            linked=lambda _link, _times: nullcontext(_no_drops),
         )
         return _measured(
             target, order, evidence, timed={"client": (client, CLIENT_TIMERS)}, profile=profile
