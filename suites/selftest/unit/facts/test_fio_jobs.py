@@ -1,0 +1,107 @@
+"""Jobs of fio: their names, their command lines, and fio's report of each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.examples import examples
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.facts.speed.jobs import FioJob, Pattern, parse_fio
+
+_REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()
+_SYNC = FioJob.parse("syncwrite-4k-t1")
+_JOBS = st.builds(
+    FioJob,
+    pattern=st.sampled_from(Pattern),
+    block_kib=st.integers(1, 1 << 14).map(lambda half: half / 2),
+    threads=st.integers(1, 64),
+)
+
+
+@given(_JOBS)
+@settings(max_examples=examples(100))
+def test_a_name_says_the_whole_job(job: FioJob) -> None:
+    assert FioJob.parse(job.name) == job
+
+
+@pytest.mark.parametrize(
+    "name", ["", "syncwrite", "syncwrite-4-t1", "syncwrite-4k-1", "other-4k-t1", "read-4k-t0",
+             "read-0k-t1", "read-0.3k-t1", "read-k-t1", "read-4k-t", "read-4k-t1-x"]
+)  # fmt: skip
+def test_another_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"no job|at least"):
+        FioJob.parse(name)
+
+
+def _words(name: str) -> list[str]:
+    return FioJob.parse(name).command("/dev/vdb", size_mib=64, warm_up_s=2, run_s=6.5)
+
+
+def test_the_command_line_has_all_of_the_job() -> None:
+    words = _words("syncwrite-0.5k-t4")
+    for word in ("--rw=randwrite", "--bs=512", "--numjobs=4", "--sync=1", "--direct=1",
+                 "--size=16m", "--offset_increment=16m", "--ramp_time=2s", "--runtime=6.5s",
+                 "--filename=/dev/vdb", "--ioengine=psync"):  # fmt: skip
+        assert word in words
+    assert not any(word.startswith(("--end_fsync", "--iodepth")) for word in words)
+
+
+def test_only_writes_that_may_be_cached_are_flushed_at_the_end() -> None:
+    for name, ends in (("write-128k-t1", True), ("randwrite-4k-t1", True), ("read-4k-t1", False)):
+        assert ("--end_fsync=1" in _words(name)) is ends
+        assert "--iodepth=16" in _words(name)
+        assert "--sync=1" not in _words(name)
+    assert "--ioengine=psync" in _words("randread-4k-t1")
+
+
+def test_a_recorded_report() -> None:
+    end = parse_fio(_REPORT, _SYNC)
+    reported = json.loads(_REPORT)["jobs"][0]["write"]
+    assert end.operations == reported["total_ios"] > 100
+    assert end.operations_per_s == pytest.approx(reported["iops"], rel=0.01)
+    assert end.mib_per_s == pytest.approx(reported["bw_bytes"] / 2**20, rel=0.01)
+    assert end.p50_ms <= end.p99_ms
+    assert end.mean_ms * end.operations <= end.run_ms * 1.01
+
+
+def test_lines_before_the_report_are_passed_over() -> None:
+    assert parse_fio("fio: a warning\n" + _REPORT, _SYNC) == parse_fio(_REPORT, _SYNC)
+
+
+@given(st.integers(0, len(_REPORT) - 2))
+@settings(max_examples=examples(60))
+def test_a_truncated_report_is_refused(length: int) -> None:
+    with pytest.raises(HarnessError):
+        parse_fio(_REPORT[:length], _SYNC)
+
+
+def _changed(**job: Any) -> str:
+    report = json.loads(_REPORT)
+    report["jobs"][0] |= job
+    return json.dumps(report)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [_changed(error=5), _changed(write={}), _changed(write=None), '{"jobs": []}', "[]", "{}"],
+)
+def test_a_report_with_an_error_or_without_the_job_is_refused(text: str) -> None:
+    with pytest.raises(HarnessError):
+        parse_fio(text, _SYNC)
+
+
+def test_a_job_that_ended_nothing_has_no_figure() -> None:
+    write = json.loads(_REPORT)["jobs"][0]["write"] | {"total_ios": 0}
+    with pytest.raises(HarnessError, match="ended nothing"):
+        parse_fio(_changed(write=write), _SYNC)
+
+
+def test_a_read_has_the_figures_of_reads() -> None:
+    with pytest.raises(HarnessError, match="unreadable"):
+        parse_fio(_REPORT, FioJob.parse("read-4k-t1"))

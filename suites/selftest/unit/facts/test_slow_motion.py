@@ -1,0 +1,83 @@
+"""Slow motion: the scaled figures, the emulator's share, and the motion that it needs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.examples import examples
+from torture.facts.recording.disks import Profile
+from torture.facts.speed.jobs import FioEnd, FioJob
+from torture.facts.speed.link import Link
+from torture.facts.speed.slow_motion import (
+    NAS_TIMERS,
+    SHARE_MAX,
+    SLOWEST,
+    chosen_slow_motion,
+    in_real_time,
+    share_of_emulator,
+)
+
+_SYNC, _WRITE = FioJob.parse("syncwrite-4k-t1"), FioJob.parse("write-128k-t1")
+
+
+def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> FioEnd:
+    """Operations one after the other, of this time each."""
+    return FioEnd(
+        operations=operations,
+        bytes=operations * bytes_,
+        run_ms=operations * ms,
+        mean_ms=ms,
+        p50_ms=ms,
+        p99_ms=ms,
+    )
+
+
+@given(own_ms=st.floats(0.05, 50), modelled_ms=st.floats(0.01, 20))
+@settings(max_examples=examples(200))
+def test_the_chosen_motion_leaves_the_emulator_little(own_ms: float, modelled_ms: float) -> None:
+    """By a simulated job: an operation takes the model's slowed time and the emulator's own."""
+    unmodelled = _end(own_ms)
+    chosen = chosen_slow_motion({_SYNC: unmodelled}, Profile(write_us=modelled_ms * 1000), [])
+    run = _end(modelled_ms * chosen + own_ms)
+    if chosen < SLOWEST:
+        assert share_of_emulator(run, unmodelled) <= SHARE_MAX + 1e-9
+        assert in_real_time(run, chosen).mean_ms <= modelled_ms / (1 - SHARE_MAX) + 1e-9
+    if 1 < chosen < SLOWEST:  # a quicker motion would leave it more
+        quicker = _end(modelled_ms * (chosen - 1) + own_ms)
+        assert share_of_emulator(quicker, unmodelled) > SHARE_MAX - 1e-9
+
+
+def test_a_figure_in_real_time_is_multiplied() -> None:
+    real = in_real_time(_end(40.0), 20)
+    assert (real.mean_ms, real.p50_ms, real.p99_ms) == (2.0, 2.0, 2.0)
+    assert real.operations_per_s == pytest.approx(500)
+    assert real.mib_per_s == pytest.approx(500 * 4096 / 2**20)
+    assert real.operations == 100
+
+
+def test_the_slowest_job_decides() -> None:
+    ends = {_SYNC: _end(1.0), _WRITE: _end(10.0, bytes_=1 << 17)}
+    profile = Profile(write_us=1000)
+    assert chosen_slow_motion(ends, profile, []) == 9
+    # 128 KiB take 1.05 ms on 1 GbE, and a tenth of that on the fastest link
+    assert chosen_slow_motion(ends, profile, [Link.GBE1]) == 86
+    assert chosen_slow_motion(ends, profile, [Link.GBE1, Link.GBE10]) == 859
+
+
+def test_a_synchronous_write_waits_for_its_transfer_too() -> None:
+    ends = {FioJob.parse("syncwrite-1024k-t1"): _end(11.0)}
+    assert chosen_slow_motion(ends, Profile(mib_per_s=100), []) == 10
+    assert chosen_slow_motion(ends, Profile(mib_per_s=100, flush_us=20_000), []) == 4
+
+
+def test_without_a_model_there_is_no_slow_motion() -> None:
+    assert chosen_slow_motion({_SYNC: _end(5.0)}, Profile(), []) == 1
+    assert chosen_slow_motion({_SYNC: _end(5.0)}, Profile(write_us=0.01), []) == SLOWEST
+
+
+def test_a_timer_is_a_whole_number_of_its_unit() -> None:
+    (txg,) = (timer for timer in NAS_TIMERS if timer.path.endswith("zfs_txg_timeout"))
+    assert txg.script(20) == "echo 100 > /sys/module/zfs/parameters/zfs_txg_timeout"
+    assert txg.script(1).startswith("echo 5 ")

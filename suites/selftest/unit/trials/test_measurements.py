@@ -1,0 +1,128 @@
+"""Measurements: their draw, their specs, the order of their rounds, and their records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from torture.checkout import CHECKOUT
+from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
+from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.evidence.measured_document import (
+    MEASURED,
+    MeasuredDocument,
+    MeasuredJob,
+    MeasuredPlace,
+)
+from torture.facts.speed.jobs import FioJob, parse_fio
+from torture.facts.speed.link import Link
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.measure_order import MeasureOrder
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.scoring.score import score
+from torture.trials.plan.draw import draw_measured
+from torture.trials.trial.measure.jobs_run import Target, run_rounds, run_unmodelled
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+
+_CELL = Cell.parse("iscsi-always-plp-sas-raw-bothdie")
+_REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()
+_ORDER = MeasureOrder(
+    jobs=("syncwrite-4k-t1", "syncwrite-16k-t1"), links=("", Link.GBE1), rounds=2, slow_motion=20
+)
+
+
+def test_each_measurement_has_a_name_and_seed_of_its_own() -> None:
+    other = MeasureOrder(place=MeasuredPlace.LOG_DEVICE, device="hdd", jobs=("syncwrite-4k-t1",))
+    specs = draw_measured([(_CELL, _ORDER), (_CELL, other), (_CELL, _ORDER)], run_seed=3)
+    assert len({spec.trial for spec in specs}) == 3
+    assert all(spec.trial.startswith("measured.") for spec in specs)
+    assert [spec.measure for spec in specs] == [_ORDER, other, _ORDER]
+    assert specs == draw_measured([(_CELL, _ORDER), (_CELL, other), (_CELL, _ORDER)], run_seed=3)
+
+
+def test_a_spec_says_its_order_in_json() -> None:
+    (spec,) = draw_measured([(_CELL, _ORDER)], run_seed=3)
+    assert TrialSpec.from_json(json.loads(json.dumps(spec.as_json()))) == spec
+
+
+class _Machines:
+    """A client that plays fio's report, and the model's levers."""
+
+    def __init__(self, *, exit_code: int = 0) -> None:
+        self.happened: list[str] = []
+        self.client = Mock(spec=["run", "spec"])
+        self.client.spec.console_log = Path("console.log")
+        self._exit_code = exit_code
+        self.client.run.side_effect = self._run
+
+    def _run(self, *argv: str, deadline_s: float) -> Completed:
+        assert deadline_s > 6
+        block = next(word for word in argv if word.startswith("--bs="))
+        self.happened.append(f"fio {block.removeprefix('--bs=')}")
+        return Completed(vm="client", argv=argv, exit_code=self._exit_code, stdout=_REPORT)
+
+    @contextmanager
+    def _linked(self, link: str, times: int) -> Iterator[Any]:
+        self.happened.append(f"link {link or 'none'} {times}")
+        yield lambda: len(self.happened)
+
+    @property
+    def target(self) -> Target:
+        return Target(
+            client=self.client,
+            path="/dev/vdb",
+            slow=lambda times: self.happened.append(f"slow {times:g}"),
+            settle=lambda: self.happened.append("settle"),
+            linked=self._linked,
+        )
+
+
+def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
+    machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
+    unmodelled = run_unmodelled(machines.target, _ORDER, evidence)
+    assert machines.happened == ["slow 0", "fio 4096", "fio 16384"]
+    machines.happened.clear()
+    jobs = tuple(
+        run_rounds(machines.target, _ORDER, evidence, slow_motion=20, unmodelled=unmodelled)
+    )
+    one, other = (["slow 20", f"fio {bytes_}", "slow 0", "settle"] for bytes_ in (4096, 16384))
+    assert machines.happened == [
+        "link none 20", *one, *other, "link gbe1 20", *one, *other,
+        "link gbe1 20", *other, *one, "link none 20", *other, *one,
+    ]  # fmt: skip
+    assert [(job.round, job.link) for job in jobs] == [
+        (0, ""), (0, ""), (0, "gbe1"), (0, "gbe1"), (1, "gbe1"), (1, "gbe1"), (1, ""), (1, ""),
+    ]  # fmt: skip
+    end = parse_fio(_REPORT, FioJob.parse("syncwrite-4k-t1"))
+    assert jobs[0].operations_per_s == pytest.approx(end.operations_per_s * 20, abs=1e-5)
+    assert jobs[0].mean_ms == pytest.approx(end.mean_ms / 20, abs=1e-5)
+    assert jobs[0].emulator_share == 1, "the played job is as quick without a model"
+    assert jobs[0].link_lost == 4, "what was lost in its own time"
+
+
+def test_a_fio_that_fails_is_the_machinerys_failure(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="returned 1"):
+        run_unmodelled(_Machines(exit_code=1).target, _ORDER, EvidenceWriter(folder=tmp_path))
+
+
+def test_the_evidence_of_a_measurement_is_scored(tmp_path: Path) -> None:
+    (spec,) = draw_measured([(_CELL, _ORDER)], run_seed=3)
+    document = MeasuredDocument(slow_motion=20, jobs=(MeasuredJob(job="syncwrite-4k-t1"),))
+    write_document(tmp_path, SPEC, spec.as_json() | {"zfs": "2.3.9"})
+    with pytest.raises(HarnessError, match=MEASURED):
+        score(tmp_path, timings={})
+    write_document(tmp_path, MEASURED, document.as_json())
+    record = score(tmp_path, timings={"measure": 3})
+    assert (record.origin, record.verdict) == (Origin.MEASURED, Verdict.INTACT)
+    assert record.measured == document
+    assert (record.zfs, record.timings) == ("2.3.9", {"measure": 3})
+    assert TrialRecord.from_json(record.as_json()) == record
