@@ -54,12 +54,12 @@ def _class_row(slog_class: SlogClass) -> Row:
 
 
 def _stable_nfs(words: str, cell: str) -> Row:
-    order = MeasureOrder(jobs=("syncwrite-64k-t4",), links=(Link.GBE1,), size_mib=128)
+    order = MeasureOrder(jobs=("syncwrite-64k-t4",), links=(Link.GBE1,), size_mib=64)
     return Row(words=words, cell=cell, order=order)
 
 
 def _raidz_nfs(words: str, cell: str) -> Row:
-    order = MeasureOrder(jobs=("syncwrite-64k-t4",), links=(Link.GBE1,), size_mib=128)
+    order = MeasureOrder(jobs=("syncwrite-64k-t4",), links=(Link.GBE1,), size_mib=64)
     return Row(words=words, cell=cell, order=order)
 
 

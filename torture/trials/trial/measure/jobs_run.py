@@ -40,7 +40,8 @@ def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> No
     """Write the whole part of the volume once: the jobs overwrite blocks, and read what is there."""
     argv = (
         "fio", "--name=layout", f"--filename={target.path}", "--rw=write", "--bs=1m", "--direct=1",
-        f"--size={order.size_mib}m", "--ioengine=psync", "--end_fsync=1", "--output-format=json",
+        f"--size={order.size_mib}m", "--ioengine=libaio", "--iodepth=8", "--end_fsync=1",
+        "--output-format=json",
     )  # fmt: skip
     target.slow(0)
     done = evidence.observe(target.client, Step.CLIENT_FIO, argv, deadline_s=_START_S)

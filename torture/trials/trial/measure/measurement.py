@@ -36,7 +36,7 @@ _FILE = "speed"
 _DEVICE, _TARGET = "/dev/vdb", "vdb"
 _SCRIPT_DEADLINE_S = 60
 _STEAL = 7
-_ARC = r"awk '$1 == \"size\" { print $3 }' /proc/spl/kstat/zfs/arcstats"
+_ARC = "awk '$1 == \"size\" { print $3 }' /proc/spl/kstat/zfs/arcstats"
 
 
 def measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> MeasuredDocument:
