@@ -81,7 +81,8 @@ def chosen_slow_motion(
     """The least slow motion in which the emulator has little share in any job.
 
     `unmodelled`: each job without modelled disks and link. `profile`: that of the disk on which a
-    synchronous write waits. Jobs whose writes may be cached wait for the fastest link instead.
+    synchronous write may wait. Each job may wait for the fastest link alone, where one is modelled: a
+    NAS may answer before anything is stable.
     """
     needed = [
         _times_needed(_modelled_s(job, profile, links), 1 / end.operations_per_s)
@@ -91,12 +92,13 @@ def chosen_slow_motion(
 
 
 def _modelled_s(job: FioJob, profile: Profile, links: Sequence[Link]) -> float:
-    """The time of an operation of all threads together, by the model alone."""
+    """The least time of an operation by the model alone, with all threads at work."""
     bytes_ = job.block_kib * 1024
+    times_s = [bytes_ * 8 / link.rate_bits_per_s for link in links]
     if job.pattern is Pattern.SYNC_WRITE:
         transfer_s = bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
-        return (profile.write_us + profile.flush_us) / 1e6 + transfer_s
-    return min((bytes_ * 8 / link.rate_bits_per_s for link in links), default=0.0)
+        times_s.append((profile.write_us + profile.flush_us) / 1e6 / job.threads + transfer_s)
+    return min(times_s, default=0.0)
 
 
 def _times_needed(modelled_s: float, own_s: float) -> float:

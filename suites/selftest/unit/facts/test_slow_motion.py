@@ -61,6 +61,7 @@ def test_the_slowest_job_decides() -> None:
     ends = {_SYNC: _end(1.0), _WRITE: _end(10.0, bytes_=1 << 17)}
     profile = Profile(write_us=1000)
     assert chosen_slow_motion(ends, profile, []) == 9
+    del ends[_SYNC]
     # 128 KiB take 1.05 ms on 1 GbE, and a tenth of that on the fastest link
     assert chosen_slow_motion(ends, profile, [Link.GBE1]) == 86
     assert chosen_slow_motion(ends, profile, [Link.GBE1, Link.GBE10]) == 859
@@ -70,6 +71,15 @@ def test_a_synchronous_write_waits_for_its_transfer_too() -> None:
     ends = {FioJob.parse("syncwrite-1024k-t1"): _end(11.0)}
     assert chosen_slow_motion(ends, Profile(mib_per_s=100), []) == 10
     assert chosen_slow_motion(ends, Profile(mib_per_s=100, flush_us=20_000), []) == 4
+
+
+def test_a_nas_may_answer_before_the_disk_does() -> None:
+    """Then 4 KiB take 33 us on 1 GbE, whatever the disk takes."""
+    profile = Profile(write_us=10_000)
+    assert chosen_slow_motion({_SYNC: _end(1.0)}, profile, []) == 1
+    assert chosen_slow_motion({_SYNC: _end(1.0)}, profile, [Link.GBE1]) == 275
+    by_four = {FioJob.parse("syncwrite-4k-t4"): _end(9.0)}
+    assert chosen_slow_motion(by_four, profile, []) == 33
 
 
 def test_without_a_model_there_is_no_slow_motion() -> None:
