@@ -12,6 +12,7 @@ from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
 from suites.speed.questions import QUESTIONS, Question, cell_of
 from suites.speed.tables import figures_of, table_of
+from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import Campaign
@@ -33,11 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options of this suite."""
     parser.getgroup("powercut").addoption(
         "--slow-motion",
-        default="auto",
+        default=None,
         metavar="N",
         help="suites/speed: modelled disks, link and timers take N times as long, and figures are "
         "multiplied by N. auto: the least in which the emulator has little share. off: none "
-        "(default: %(default)s)",
+        "(default: off with KVM, else auto)",
     )
 
 
@@ -51,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
     """The measurements of all selected questions, one at a time, from its first use on."""
     questions = selected(request.session, Question, "question", needing="measuring")
-    chosen = _slow_motion(request.config.getoption("--slow-motion"))
+    chosen = _slow_motion(request.config.getoption("--slow-motion"), options)
     orders = []
     for question in questions:
         for number in range(_PASSES):
@@ -78,8 +79,11 @@ def measured(question: Question, measuring: Running) -> list[TrialRecord]:
     return _records_of(question, measuring.campaign)
 
 
-def _slow_motion(text: str) -> int | None:
+def _slow_motion(text: str | None, options: Options) -> int | None:
     """The number of the option; None for `auto`. Raises `pytest.UsageError`."""
+    if text is None:
+        is_emulated = choose_accelerator(options.lab.accelerator).kind is Accelerator.TCG
+        text = "auto" if is_emulated else "off"
     if text == "auto":
         return None
     try:
