@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
-from suites.speed.questions import QUESTIONS, Question, cell_of
+from suites.speed.questions import DEFAULT, QUESTIONS, QUICK, Question, cell_of
 from suites.speed.tables import figures_of, table_of
 from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
@@ -18,6 +18,7 @@ from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_measured
 
+_SETS = {"quick": QUICK, "default": DEFAULT, "full": QUESTIONS}
 _PASSES = 2
 """The rows forwards and backwards: a drift of the host hits no row more than others."""
 _ROUNDS_OF_A_PASS = 2
@@ -32,7 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options of this suite."""
-    parser.getgroup("powercut").addoption(
+    add = parser.getgroup("powercut").addoption
+    add(
+        "--tables",
+        choices=list(_SETS),
+        default="default",
+        help="suites/speed: quick has the log devices alone, default R1 to R4, full R1 to R6 "
+        "(default: %(default)s)",
+    )
+    add(
         "--slow-motion",
         default=None,
         metavar="N",
@@ -45,7 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each published table."""
     if "question" in metafunc.fixturenames:
-        metafunc.parametrize("question", QUESTIONS, ids=[one.name for one in QUESTIONS])
+        questions = _SETS[metafunc.config.getoption("--tables")]
+        metafunc.parametrize("question", questions, ids=[one.name for one in questions])
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,6 @@ class Question:
     words: str
     published: str
     rows: tuple[Row, ...]
-    is_quick: bool = False
-    """Whether the quick set has it."""
 
 
 _SYNC_4K = ("syncwrite-4k-t1",)
@@ -106,9 +104,52 @@ R4 = Question(
     published="hard disk 10 ms and more, SATA SSD 1 ms, SAS SSD 0.1 ms, NVMe SSD 20-30 us, Optane "
     "10 us, NVDIMM 2.5 us",
     rows=tuple(map(_class_row, SlogClass)),
-    is_quick=True,
 )
-QUESTIONS = (R4, R2, R3, R1)
+R5 = Question(
+    name="R5",
+    words="log devices by class against sync=standard, iSCSI, hard disks",
+    published="one SAS SSD caps the pool's sequential writes; synchronous writes onto hard disks take "
+    "10 to 30 ms, and gain by more threads",
+    rows=tuple(
+        Row(
+            words=words,
+            cell=f"iscsi-{cell}-raw-bothdie",
+            order=MeasureOrder(
+                jobs=("syncwrite-4k-t1", "syncwrite-4k-t4", "syncwrite-4k-t16", "write-128k-t1"),
+                links=(Link.GBE10,),
+            ),
+        )
+        for words, cell in (
+            ("sync=standard, no SLOG", "standard-noslog"),
+            ("sync=always, no SLOG", "always-noslog"),
+            ("sync=always, hard disk", "always-plp-hdd"),
+            ("sync=always, SATA SSD", "always-plp-sata"),
+            ("sync=always, SAS SSD", "always-plp-sas"),
+            ("sync=always, NVMe SSD", "always-plp"),
+        )
+    ),
+)
+R6 = Question(
+    name="R6",
+    words="sizes of blocks and of the LUN's sectors, iSCSI against NVMe/TCP",
+    published="1 GbE caps large blocks; sectors of 4096 bytes double large writes, and small ones more",
+    rows=tuple(
+        Row(
+            words=f"{words}, sectors of {sector} bytes",
+            cell=f"{transport}-standard-noslog{lun}-raw-bothdie",
+            order=MeasureOrder(
+                jobs=tuple(
+                    f"write-{kib:g}k-t1" for kib in (0.5, 4, 64, 1024, 8192) if kib >= least
+                ),
+                links=(Link.GBE1, Link.GBE10),
+            ),
+        )
+        for words, transport in (("iSCSI", "iscsi"), ("NVMe/TCP", "nvme_tcp_single"))
+        for sector, lun, least in ((512, "", 0.5), (4096, "-lun4k", 4))
+    ),
+)
+QUESTIONS = (R4, R2, R3, R1, R5, R6)
+QUICK, DEFAULT = (R4,), (R4, R2, R3, R1)
 
 
 def cell_of(row: Row) -> Cell:
