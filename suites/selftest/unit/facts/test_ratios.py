@@ -17,7 +17,7 @@ _FIGURES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=9)
 
 @given(_FIGURES, st.floats(0.1, 10))
 @settings(max_examples=examples(60), deadline=None)
-def test_a_constant_ratio_is_found_whatever_the_host_does(figures: list[float], by: float) -> None:
+def test_a_constant_ratio_is_found_on_a_host_that_drifts(figures: list[float], by: float) -> None:
     """A slow round slows both figures."""
     estimate = ratio_of([figure * by for figure in figures], figures)
     assert estimate.value == pytest.approx(by)
