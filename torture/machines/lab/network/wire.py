@@ -15,8 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.speed.link import DirectionCounts, LinkCounts, Pace
+from torture.machines.host.commands import run_host
 from torture.machines.host.native import native_program
 
 WIRE_SOURCE = Path(__file__).parent / "native" / "wire.cpp"
@@ -26,6 +28,7 @@ program. Both would drop where this one, 500 by default, is the shorter."""
 
 _ANSWER_DEADLINE_S = 10
 _END_DEADLINE_S = 10
+_LINK_DEADLINE_S = 10
 _TRAFFIC = Path("/proc/self/net/dev")
 """proc_pid_net(5): of the network namespace of this process."""
 _TX_DROPS = 11
@@ -116,6 +119,25 @@ class Wire:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise HarnessError(f"the modelled link counts {line!r}: {error}") from error
+
+
+def wait_for_link(*taps: str) -> None:
+    """Return when the kernel takes frames for these taps, whose other ends are open.
+
+    Until then it drops them all. It may see a new carrier up to a second late, since it handles the
+    changes of all namespaces once a second (Linux `net/core/link_watch.c`).
+    """
+    wait_for(
+        lambda: truth(all(_is_up(tap) for tap in taps)),
+        what=f"link of {' and '.join(taps)}",
+        deadline_s=_LINK_DEADLINE_S,
+        poll_max_s=0.04,
+    )
+
+
+def _is_up(tap: str) -> bool:
+    [link] = json.loads(run_host("ip", "-j", "link", "show", "dev", tap))
+    return str(link["operstate"]) == "UP"
 
 
 def _missed_at(tap: str) -> int:
