@@ -40,13 +40,11 @@ class Wire:
     It ends with the thread that started it. Raises `HarnessError` when it cannot be built or started.
     """
 
-    def __init__(
-        self, pace: Pace, *, to_nas: str, to_others: str, source: Path = WIRE_SOURCE
-    ) -> None:
+    def __init__(self, pace: Pace, *, to_nas: str, to_others: str) -> None:
         self._taps = (to_nas, to_others)
         self._process = subprocess.Popen(
             [
-                str(native_program(source)), to_nas, to_others,
+                str(native_program(WIRE_SOURCE)), to_nas, to_others,
                 str(pace.rate_bits_per_s), str(pace.one_way_us),
             ],
             stdin=subprocess.PIPE,
