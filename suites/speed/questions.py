@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.pool_disks import SlogClass
-from torture.facts.evidence.measured_document import MeasuredPlace
 from torture.facts.speed.link import Link
+from torture.facts.speed.measured_document import MeasuredPlace
 from torture.records.record.measure_order import MeasureOrder
 
 

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from suites.speed.questions import Question, Row, cell_of
-from torture.facts.evidence.measured_document import MeasuredDocument, MeasuredJob, MeasuredPlace
+from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob, MeasuredPlace
 from torture.facts.speed.ratios import Estimate, mean_of
 from torture.facts.speed.slow_motion import SHARE_MAX
 from torture.records.record.trials import TrialRecord

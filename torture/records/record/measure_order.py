@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from torture.facts.evidence.measured_document import MeasuredPlace
+from torture.facts.speed.measured_document import MeasuredPlace
 
 AUTO = 0
 """The slow motion that the measurement chooses by itself."""

@@ -15,8 +15,8 @@ from torture.choices.matrix.cells import has_todays_axes
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
 from torture.facts.evidence.folder import AdministrationDocument
-from torture.facts.evidence.measured_document import MeasuredDocument
 from torture.facts.evidence.walk_document import WalkDocument
+from torture.facts.speed.measured_document import MeasuredDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict

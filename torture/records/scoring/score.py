@@ -13,8 +13,8 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, AdministrationDocument, Evidence, load_evidence
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
-from torture.facts.evidence.measured_document import MEASURED, MeasuredDocument
 from torture.facts.evidence.writers import failed_writers
+from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec

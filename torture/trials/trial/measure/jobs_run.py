@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step
-from torture.facts.evidence.measured_document import MeasuredJob
 from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.slow_motion import in_real_time, share_of_emulator
 from torture.machines.lab.machine import Machine
 from torture.records.record.measure_order import MeasureOrder

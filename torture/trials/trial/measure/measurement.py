@@ -10,10 +10,10 @@ from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.facts.axes.pool_disks import SlogClass
-from torture.facts.evidence.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.speed.jobs import FioJob
 from torture.facts.speed.link import Link, slowed
+from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
 from torture.facts.speed.slow_motion import (
     CLIENT_TIMERS,
     NAS_TIMERS,
