@@ -92,10 +92,11 @@ def parse_event(record: bytes) -> Event:
     return _event(fields)
 
 
-def read_events(data: bytes) -> tuple[Event, ...]:
+def read_events(data: bytes, *, first: int = 0) -> tuple[Event, ...]:
     """The events of a file `log`, until its first record that is short, garbled or wrongly numbered.
 
-    So `read_events(...)[n].seq == n`. A file that a kill truncated at any byte is read up to its last
+    `first` is the number of the first event in `data`. So `read_events(...)[n].seq == n` without it. A
+    file that a kill truncated at any byte is read up to its last
     whole record. Raises `ValueError` for a sound record of an unknown kind: a newer shelf wrote it.
     Stopping there would hide the events behind it.
     """
@@ -104,7 +105,7 @@ def read_events(data: bytes) -> tuple[Event, ...]:
     whole = view[: len(data) // RECORD_BYTES * RECORD_BYTES]
     crc32 = zlib.crc32
     start = 0
-    for number, (*fields, crc) in enumerate(_RECORD.iter_unpack(whole)):
+    for number, (*fields, crc) in enumerate(_RECORD.iter_unpack(whole), first):
         if fields[0] != number or crc32(view[start : start + _CHECKED_BYTES]) != crc:
             break
         events.append(_event(fields))
@@ -219,6 +220,24 @@ def load_recording(folder: Path) -> Recording:
             f"no readable recording in {folder}: {error}",
             hint=f"ls -l {folder}; torture/machines/shelf/native/README.md has the format",
         ) from error
+    return Recording(folder=folder, disks=disks, events=events)
+
+
+def load_part(folder: Path, *, first: int, last: int) -> Recording:
+    """A recording with events `first` to `last` alone, so that a long one takes little memory.
+
+    The recording may still grow. Functions that find an event by its number need a whole one. Raises
+    `HarnessError` when it cannot be read, or lacks one of these events.
+    """
+    try:
+        disks = _disks(strict_json((folder / CONFIGURATION).read_bytes()), folder)
+        with (folder / LOG).open("rb") as log:
+            log.seek(first * RECORD_BYTES)
+            events = read_events(log.read((last - first + 1) * RECORD_BYTES), first=first)
+        if len(events) <= last - first:
+            raise ValueError(f"{LOG} has {len(events)} of the events {first} to {last}")
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"no readable recording in {folder}: {error}") from error
     return Recording(folder=folder, disks=disks, events=events)
 
 

@@ -32,6 +32,8 @@ _NEXT_KEY_AT = 104
 """The offset of the next block's key: the checksum in the pointer to it (`zil_chain_t`, `blkptr_t`,
 `blk_cksum`).
 """
+_NEXT_POINTER_AT = 8
+"""The offset of the pointer to the next block, behind the padding."""
 _FIRST_NUMBER = 2
 """The first block of a chain is number 1, and points to number 2."""
 _POINTER_AT = 64
@@ -154,6 +156,18 @@ def logged_data_in(payload: bytes) -> Iterator[LoggedData]:
                     volume=(*dataset, thing), offset_bytes=offset, data=data if is_here else b""
                 )
             place += length
+
+
+def next_extents_in(payload: bytes) -> Iterator[Extent]:
+    """Where the next block of each log block in a disk write's payload lies, or will lie.
+
+    None for a gang block, and for a block that ends its chain.
+    """
+    for start in log_block_starts(payload):
+        if _chain_place(payload[start:]) is not None:
+            words = _POINTER_WORDS.unpack_from(payload, start + _NEXT_POINTER_AT)
+            pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
+            yield from (_extent(*pair) for pair in pairs if any(pair) and not pair[1] & _GANG)
 
 
 def _block(block: bytes) -> LogBlock:

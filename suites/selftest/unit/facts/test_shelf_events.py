@@ -26,6 +26,7 @@ from torture.facts.recording.events import (
     RecordedDisk,
     Recording,
     ViewSource,
+    load_part,
     load_recording,
     parse_event,
     read_events,
@@ -241,6 +242,16 @@ def test_a_recording_is_its_disks_and_events(folder: Path) -> None:
     assert recording.place_of("slog0") == 2
     with pytest.raises(ValueError, match="no disk 'slog1'"):
         recording.place_of("slog1")
+
+
+def test_a_part_of_a_recording_has_its_events_alone(folder: Path) -> None:
+    whole, part = load_recording(folder), load_part(folder, first=1, last=2)
+    assert (part.disks, part.events) == (whole.disks, whole.events[1:3])
+    assert part.payload(part.events[0]) == payload(1, 2)
+    last = len(whole.events) - 1
+    assert load_part(folder, first=last, last=last).events == whole.events[last:]
+    with pytest.raises(HarnessError, match=f"of the events 1 to {last + 1}"):
+        load_part(folder, first=1, last=last + 1)
 
 
 def test_the_contracts_own_configuration_is_read(folder: Path) -> None:
