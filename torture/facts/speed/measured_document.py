@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.facts.evidence.documents import Count, Document, Measure
+from torture.facts.speed.write_path import WritePath
 
 MEASURED = "measured.json"
 
@@ -38,6 +39,8 @@ class MeasuredJob(Document):
     """Frames that the modelled link dropped, as a full switch does, or was too late to take."""
     emulator_share: Measure = 0.0
     """The part of an operation's time that the same job takes without modelled disks and link, 0 to 1."""
+    write_path: WritePath | None = None
+    """The requests to the NAS's disks; None where they were not counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

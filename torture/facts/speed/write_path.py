@@ -13,7 +13,7 @@ from statistics import median
 from torture.facts.evidence.documents import Count, Document, Measure
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
 from torture.facts.speed.busy_time import Span, length_of, shared_by, union_of
-from torture.facts.speed.written_places import WAITED_FOR, Place, PoolShape, places_of_writes
+from torture.facts.speed.written_places import WAITED_FOR, PathPlace, PoolShape, places_of_writes
 
 _NS_PER_MS = 1e6
 _DIGITS = 6
@@ -85,7 +85,7 @@ class WritePath(Document):
     """The counts of one job, and of the transaction groups that it caused."""
 
     places: dict[str, Traffic] = field(default_factory=dict)
-    """By `torture.facts.speed.written_places.Place`. Trims, and writes of zeroes, are left out."""
+    """By `torture.facts.speed.written_places.PathPlace`. Trims, and writes of zeroes, are left out."""
     flushes: dict[str, Traffic] = field(default_factory=dict)
     """By disk."""
     client_operations: Measure = 0.0
@@ -113,7 +113,7 @@ def write_path_of(
     requests = _requests_in(within)
     by_place = {
         str(place): _traffic([one for one in requests if places.get(one.event.seq) is place], span)
-        for place in Place
+        for place in PathPlace
         if place in places.values()
     }
     flushes = [one for one in requests if one.event.kind is Kind.FLUSH_SUBMIT]

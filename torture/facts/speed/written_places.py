@@ -30,7 +30,7 @@ _VDEV = 0
 _SECTOR_BYTES = 512
 
 
-class Place(StrEnum):
+class PathPlace(StrEnum):
     """A stop of the write path."""
 
     ZIL_POOL = "zil-pool"
@@ -47,13 +47,13 @@ class Place(StrEnum):
     """Uberblocks and labels, which end a transaction group."""
 
 
-WAITED_FOR = (Place.ZIL_POOL, Place.ZIL_SLOG, Place.POINTED)
+WAITED_FOR = (PathPlace.ZIL_POOL, PathPlace.ZIL_SLOG, PathPlace.POINTED)
 """The places that a synchronous write waits for."""
 _OF_ROLES = {
-    Role.DATA: Place.DATA,
-    Role.METADATA: Place.METADATA,
-    Role.UBERBLOCK: Place.UBERBLOCK,
-    Role.LABEL: Place.UBERBLOCK,
+    Role.DATA: PathPlace.DATA,
+    Role.METADATA: PathPlace.METADATA,
+    Role.UBERBLOCK: PathPlace.UBERBLOCK,
+    Role.LABEL: PathPlace.UBERBLOCK,
 }
 
 
@@ -67,13 +67,13 @@ class PoolShape:
     """Over how many disks a block is split: 1 on a single disk or a mirror; 0: addresses are not read."""
 
 
-def places_of_writes(recording: Recording, shape: PoolShape) -> dict[int, Place]:
+def places_of_writes(recording: Recording, shape: PoolShape) -> dict[int, PathPlace]:
     """The place of each `write-submit`, by number. It reads one payload at a time.
 
     Raises what `Recording.payload` raises.
     """
     logs = {place for place, disk in enumerate(recording.disks) if disk.name in shape.logs}
-    found: dict[int, Place] = {}
+    found: dict[int, PathPlace] = {}
     unsure: list[Event] = []
     chained, pointed = _Addresses(), _Addresses()
     for event in recording.events:
@@ -83,19 +83,19 @@ def places_of_writes(recording: Recording, shape: PoolShape) -> dict[int, Place]
         role = role_of(payload)
         blocks = [] if role in (Role.UBERBLOCK, Role.LABEL) else list(log_blocks_in(payload))
         if role is Role.ZIL or blocks:
-            found[event.seq] = Place.ZIL_SLOG if event.disk in logs else Place.ZIL_POOL
+            found[event.seq] = PathPlace.ZIL_SLOG if event.disk in logs else PathPlace.ZIL_POOL
             chained.add(next_extents_in(payload), event.seq, shape.columns)
             for write in (write for block in blocks for write in block.pointed):
                 pointed.add(write.extents, event.seq, shape.columns)
             continue
         found[event.seq] = _OF_ROLES[role]
-        if found[event.seq] is not Place.UBERBLOCK and event.disk not in logs:
+        if found[event.seq] is not PathPlace.UBERBLOCK and event.disk not in logs:
             unsure.append(event)
     for event in unsure:
         if shape.columns > 1 and chained.has(event, is_noted_before=True):
-            found[event.seq] = Place.ZIL_POOL
+            found[event.seq] = PathPlace.ZIL_POOL
         elif pointed.has(event, is_noted_before=False):
-            found[event.seq] = Place.POINTED
+            found[event.seq] = PathPlace.POINTED
     return found
 
 

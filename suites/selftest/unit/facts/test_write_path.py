@@ -21,16 +21,16 @@ from torture.facts.speed.write_path import (
     WritePath,
     write_path_of,
 )
-from torture.facts.speed.written_places import Place, PoolShape, places_of_writes
+from torture.facts.speed.written_places import PathPlace, PoolShape, places_of_writes
 
 MS = 1_000_000
 MIB = 1 << 20
 PLAIN = PoolShape()
 PAYLOADS = {
-    Place.ZIL_POOL: zil_block(),
-    Place.DATA: BLOCK,
-    Place.METADATA: METADATA,
-    Place.UBERBLOCK: uberblock(7),
+    PathPlace.ZIL_POOL: zil_block(),
+    PathPlace.DATA: BLOCK,
+    PathPlace.METADATA: METADATA,
+    PathPlace.UBERBLOCK: uberblock(7),
 }
 
 
@@ -153,7 +153,7 @@ def test_data_that_the_log_points_to_have_a_place_of_their_own(tmp_path: Path) -
     places = places_of_writes(story.recorded(), PoolShape())
     assert [places[seq] for seq in (before, other, after)] == ["pointed", "data", "data"]
     blind = places_of_writes(story.recorded(), PoolShape(columns=0))
-    assert blind[before] is Place.DATA
+    assert blind[before] is PathPlace.DATA
 
 
 def test_columns_of_a_log_block_in_a_raidz_are_known_by_the_block_before(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ steps = st.lists(
 )
 
 
-def story_of(folder: Path, of: list[tuple[str, Place, int, int]]) -> Story:
+def story_of(folder: Path, of: list[tuple[str, PathPlace, int, int]]) -> Story:
     story = Story(folder=folder)
     open_requests: list[int] = []
     for verb, place, disk, number in of:
@@ -208,14 +208,14 @@ def story_of(folder: Path, of: list[tuple[str, Place, int, int]]) -> Story:
 
 @given(steps, st.integers(0, 60))
 def test_counts_and_parts_are_those_of_a_slow_count(
-    some: list[tuple[str, Place, int, int]], ended: int
+    some: list[tuple[str, PathPlace, int, int]], ended: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         story = story_of(Path(folder), some)
         ended = min(ended, len(story.events) - 1)
         path = counted(story, ended=ended, operations=3, shape=PoolShape(logs=("b",)))
     for place, payload in PAYLOADS.items():
-        disks = (0,) if place is Place.ZIL_POOL else (0, 1)
+        disks = (0,) if place is PathPlace.ZIL_POOL else (0, 1)
         must_be(path, str(place), story, payload, disks=disks, ended=ended)
     must_be(path, "zil-slog", story, zil_block(), disks=(1,), ended=ended)
     answered = [

@@ -11,8 +11,10 @@ from torture.facts.evidence.folder import Step
 from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.slow_motion import in_real_time, share_of_emulator
+from torture.facts.speed.write_path import JobSpan
 from torture.machines.lab.machine import Machine
 from torture.records.record.measure_order import MeasureOrder
+from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, EndedJob, Recorded, work_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 
 _START_S = 120
@@ -34,6 +36,12 @@ class Target:
     """The modelled link of this name, so many times as slow, while the context lasts.
 
     It gives a function that counts the frames which the link has dropped."""
+    recorded: Recorded | None = None
+    """The recording of the disks, if there is one."""
+
+    def last_event(self) -> int:
+        """The number of the recording's last event; 0 without a recording."""
+        return self.recorded.last_event() if self.recorded is not None else 0
 
 
 def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
@@ -65,20 +73,35 @@ def run_rounds(
     *,
     slow_motion: int,
     unmodelled: dict[str, FioEnd],
-) -> Iterator[MeasuredJob]:
-    """Every job over every link in each round, as it would be without slow motion."""
+) -> Iterator[EndedJob]:
+    """Every job over every link in each round, as it would be without slow motion.
+
+    The recording counts the last round.
+    """
     for number in range(order.rounds):
+        is_counted = target.recorded is not None and number == order.rounds - 1
+        settled_in = min(slow_motion, SETTLING_MAX) if is_counted else 0
         for link in _turned(order.links, number):
             with target.linked(link, slow_motion) as count_lost:
                 for name in _turned(order.jobs, number):
-                    lost_before = count_lost()
+                    lost_before, first = count_lost(), target.last_event()
                     target.slow(slow_motion)
                     end = _run(target, name, order, evidence)
-                    target.slow(0)
+                    ended = target.last_event()
+                    target.slow(settled_in)
                     target.settle()
+                    target.slow(0)
+                    span = JobSpan(
+                        first=first, ended=ended, last=target.last_event(),
+                        slow_motion=slow_motion, settled_in=settled_in,
+                    )  # fmt: skip
                     share = share_of_emulator(end, unmodelled[name])
                     measured = _measured(name, link, number, in_real_time(end, slow_motion), share)
-                    yield replace(measured, link_lost=count_lost() - lost_before)
+                    yield EndedJob(
+                        job=replace(measured, link_lost=count_lost() - lost_before),
+                        span=span if is_counted else None,
+                        work=work_of(name, end, warm_up_s=order.warm_up_s, times=slow_motion),
+                    )
 
 
 def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:

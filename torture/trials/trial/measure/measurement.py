@@ -25,6 +25,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.nas.devices import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
 from torture.records.record.measure_order import MeasureOrder
+from torture.trials.trial.measure.counted_jobs import Recorded, shape_of
 from torture.trials.trial.measure.jobs_run import Target, lay_out, run_rounds, run_unmodelled
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.setup import settle
@@ -84,6 +85,7 @@ def _measure_volume(
         slow=shelf.control.slow,
         settle=lambda: settle(nas),
         linked=linked,
+        recorded=Recorded(shelf=shelf, shape=shape_of(trial.cell)),
     )
     timed = {"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)}
     document = _measured(target, order, evidence, timed=timed, profile=_answering(trial))
@@ -148,9 +150,12 @@ def _measured(
             machine.must("sh", "-c", timer.script(slow_motion), deadline_s=_SCRIPT_DEADLINE_S)
             timers[f"{name}:{timer.path}"] = str(round(timer.normal * slow_motion))
     with evidence.stage("measure"):
-        jobs = tuple(
+        ended = tuple(
             run_rounds(target, order, evidence, slow_motion=slow_motion, unmodelled=unmodelled)
         )
+    with evidence.stage("count"):
+        recorded = target.recorded
+        jobs = tuple(one.job if recorded is None else recorded.counted(one) for one in ended)
     return MeasuredDocument(
         place=order.place,
         device=order.device,
