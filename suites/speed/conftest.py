@@ -7,14 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Group
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
+from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, QUESTIONS, QUICK, Question, cell_of
 from suites.speed.tables import figures_of, table_of
+from torture.files import write_whole
 from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
+from torture.report.page.write_path_picture import alone, write_path_picture
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_measured
 
@@ -116,12 +120,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if campaign is None:
         return
     for question in QUESTIONS:
-        figures = figures_of(question, _records_of(question, campaign))
+        records = _records_of(question, campaign)
+        figures = figures_of(question, records)
         if not figures:
             continue
         kept: dict[str, Any] = {"question": question.name, "published": question.published}
         kept["rows"] = [figure.as_json() for figure in figures]
         file = campaign.run.folder / f"{question.name}.json"
         table = table_of(question, figures)
-        print_table(terminalreporter, question.name, table, kept=kept, file=file)
+        paths = paths_of(question, records)
+        kept["paths"] = [path.as_json() for path in paths]
+        shown = Group(table, path_table_of(paths)) if paths else table
+        print_table(terminalreporter, question.name, shown, kept=kept, file=file)
+        if (chosen := pictured(paths)) is not None:
+            drawn = [path.drawn() for path in chosen if path is not None]
+            write_whole(file.with_suffix(".svg"), alone(write_path_picture(*drawn)).encode())
         terminalreporter.write_line(f"published: {question.published}")

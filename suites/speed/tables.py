@@ -46,9 +46,14 @@ def figures_of(question: Question, records: Sequence[TrialRecord]) -> list[Figur
     return [
         figure
         for row in question.rows
-        if (documents := [one for record in records if (one := _of_row(row, record)) is not None])
+        if (documents := documents_of(row, records))
         for figure in _of_documents(row, documents)
     ]
+
+
+def documents_of(row: Row, records: Sequence[TrialRecord]) -> list[MeasuredDocument]:
+    """The measurements of a row."""
+    return [one for record in records if (one := _of_row(row, record)) is not None]
 
 
 def _of_row(row: Row, record: TrialRecord) -> MeasuredDocument | None:
