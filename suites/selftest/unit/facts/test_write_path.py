@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
-from torture.facts.recording.events import Kind
+from torture.facts.recording.events import Event, Kind
 from torture.facts.speed.write_path import (
     ClientWork,
     JobSpan,
@@ -98,6 +100,29 @@ def test_a_synchronous_write_waits_for_log_and_flush(tmp_path: Path) -> None:
     assert path.flushes["a"].sum_ms == pytest.approx(10, rel=1e-4)
 
 
+def test_moments_of_log_and_flush_together_are_a_part_of_their_own(tmp_path: Path) -> None:
+    """A flush from before, 2 ms of it alone; the log's write, 3 ms of it beside a flush of 4 ms."""
+    story = Story(folder=tmp_path)
+    early = story.begin_flush()
+    later(story, 2)
+    write = story.submit(zil_block())
+    story.complete(early)
+    later(story, 2)
+    flush = story.begin_flush()
+    later(story, 3)
+    story.complete(write)
+    later(story, 1)
+    story.complete(flush)
+    ended = len(story.events) - 1
+    settled = story.submit(zil_block())
+    later(story, 50)
+    story.complete(settled)
+    wait = counted(story, ended=ended, sync_ms=6).wait
+    assert wait is not None
+    parts = (wait.zil_ms, wait.flush_ms, wait.both_ms, wait.rest_ms)
+    assert parts == pytest.approx((2, 1, 3, 0), abs=1e-4)
+
+
 def test_flushes_of_data_disks_are_not_waited_for_beside_a_log_device(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(zil_block(), disk=1)
@@ -147,11 +172,17 @@ def test_data_that_the_log_points_to_have_a_place_of_their_own(tmp_path: Path) -
     story = Story(folder=tmp_path)
     place = FIRST_BLOCK + 4 * MIB
     before = story.write(bytes(BLOCK_BYTES), offset=place)
+    half = story.write(bytes(BLOCK_BYTES // 2), offset=place + BLOCK_BYTES // 2)
     other = story.write(bytes(BLOCK_BYTES), offset=place + BLOCK_BYTES)
-    story.write(pointing((0, pointer(place, txg=22))), offset=8 * MIB)
+    on_log = story.write(bytes(BLOCK_BYTES), offset=place, disk=1)
+    of_other_vdev = story.write(bytes(BLOCK_BYTES), offset=2 * place)
+    pointers = ((0, pointer(place, txg=22)), (MIB, pointer(2 * place, txg=22, vdev=1)))
+    story.write(pointing(*pointers), offset=8 * MIB)
     after = story.write(bytes(BLOCK_BYTES), offset=place)
-    places = places_of_writes(story.recorded(), PoolShape())
-    assert [places[seq] for seq in (before, other, after)] == ["pointed", "data", "data"]
+    places = places_of_writes(story.recorded(), PoolShape(logs=("b",)))
+    assert [places[seq] for seq in (before, half)] == ["pointed"] * 2
+    others = {places[seq] for seq in (other, on_log, of_other_vdev, after)}
+    assert others == {PathPlace.DATA}
     blind = places_of_writes(story.recorded(), PoolShape(columns=0))
     assert blind[before] is PathPlace.DATA
 
@@ -206,47 +237,82 @@ def story_of(folder: Path, of: list[tuple[str, PathPlace, int, int]]) -> Story:
     return story
 
 
-@given(steps, st.integers(0, 60))
+@given(steps, st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)))
 def test_counts_and_parts_are_those_of_a_slow_count(
-    some: list[tuple[str, PathPlace, int, int]], ended: int
+    some: list[tuple[str, PathPlace, int, int]], numbers: tuple[int, int, int]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         story = story_of(Path(folder), some)
-        ended = min(ended, len(story.events) - 1)
-        path = counted(story, ended=ended, operations=3, shape=PoolShape(logs=("b",)))
+        first, ended, last = sorted(min(number, len(story.events) - 1) for number in numbers)
+        span = JobSpan(first=first, ended=ended, last=last, slow_motion=1, settled_in=0)
+        work = ClientWork(operations=3, bytes=0, sync_ms=10)
+        path = write_path_of(story.recorded(), span, work, PoolShape(logs=("b",)))
+    slow = SlowCount(story=story, span=span)
     for place, payload in PAYLOADS.items():
         disks = (0,) if place is PathPlace.ZIL_POOL else (0, 1)
-        must_be(path, str(place), story, payload, disks=disks, ended=ended)
-    must_be(path, "zil-slog", story, zil_block(), disks=(1,), ended=ended)
-    answered = [
-        event for event in story.events[: ended + 1]
-        if event.kind is Kind.FLUSH_SUBMIT and event.disk == 1
-    ]  # fmt: skip
-    assert path.flushes_per_operation == pytest.approx(len(answered) / 3, abs=1e-5)
+        must_be(path, str(place), slow.writes(payload, disks), slow)
+    must_be(path, "zil-slog", slow.writes(zil_block(), (1,)), slow)
+    flushes = [one for one in slow.flushes(disk=1) if one.seq <= ended]
+    assert path.flushes_per_operation == pytest.approx(len(flushes) / 3, abs=1e-5)
     assert path.wait is not None
-    parts = (path.wait.zil_ms, path.wait.flush_ms, path.wait.both_ms, path.wait.rest_ms)
-    assert sum(parts) == pytest.approx(10, abs=1e-5)
+    wait = path.wait
+    parts = (wait.zil_ms, wait.flush_ms, wait.both_ms, wait.rest_ms)
+    assert parts == pytest.approx(slow.parts(10), abs=1e-4)
 
 
-def must_be(
-    path: WritePath, name: str, story: Story, payload: bytes, *, disks: tuple[int, ...], ended: int
-) -> None:
-    """The place has exactly the writes of this payload on these disks, timed until `ended`."""
-    length = len(payload)
-    own = [
-        event for event in story.events
-        if event.kind is Kind.WRITE_SUBMIT and event.disk in disks and event.length == length
-        and story._data[event.reference : event.reference + length] == payload
-    ]  # fmt: skip
-    times = [
-        (done.time_ns - event.time_ns) / MS
-        for event in own
-        for done in story.events
-        if done.kind is Kind.WRITE_COMPLETE and done.reference == event.seq and event.seq <= ended
-    ]
+@dataclass(frozen=True, kw_only=True)
+class SlowCount:
+    """The oracle: it looks at every event for every request, and at every span between two events."""
+
+    story: Story
+    span: JobSpan
+
+    @property
+    def within(self) -> list[Event]:
+        return [one for one in self.story.events if self.span.first < one.seq <= self.span.last]
+
+    def writes(self, payload: bytes, disks: tuple[int, ...]) -> list[Event]:
+        return [
+            one for one in self.within
+            if one.kind is Kind.WRITE_SUBMIT and one.disk in disks
+            and self.story._data[one.reference : one.reference + one.length] == payload
+        ]  # fmt: skip
+
+    def flushes(self, *, disk: int) -> list[Event]:
+        return [one for one in self.within if one.kind is Kind.FLUSH_SUBMIT and one.disk == disk]
+
+    def spans(self, requests: list[Event]) -> list[tuple[int, int]]:
+        """Of those that were submitted before the job's end, and completed."""
+        return [
+            (one.time_ns, done.time_ns)
+            for one in requests
+            for done in self.within
+            if one.seq <= self.span.ended and done.reference == one.seq
+        ]
+
+    def parts(self, mean_ms: float) -> tuple[float, float, float, float]:
+        log = self.spans(self.writes(zil_block(), (0, 1)))
+        flushed = self.spans(self.flushes(disk=1))
+        if not log:
+            return 0, 0, 0, mean_ms
+        begin = min(start for start, _ in log)
+        whole = max(end for _, end in log + [one for one in flushed if one[1] > begin]) - begin
+        moments = sorted({moment for one in log + flushed for moment in one if moment >= begin})
+        shares = dict.fromkeys([(True, False), (False, True), (True, True), (False, False)], 0.0)
+        for start, end in pairwise(moments):
+            is_log = any(one[0] <= start and end <= one[1] for one in log)
+            is_flushed = any(one[0] <= start and end <= one[1] for one in flushed)
+            shares[is_log, is_flushed] += (end - start) / whole * mean_ms
+        log_only, flush_only, both, neither = shares.values()
+        return log_only, flush_only, both, neither
+
+
+def must_be(path: WritePath, name: str, own: list[Event], slow: SlowCount) -> None:
+    """The place has exactly these writes, timed until the job's end."""
     if not own:
         assert name not in path.places
         return
+    times = [(end - start) / MS for start, end in slow.spans(own)]
     traffic = path.places[name]
     assert (traffic.requests, traffic.bytes) == (len(own), sum(event.length for event in own))
     assert traffic.timed == len(times)
