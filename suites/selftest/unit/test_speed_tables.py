@@ -8,8 +8,8 @@ import pytest
 
 from suites.speed.questions import QUESTIONS, R2, R4, Question, Row, cell_of
 from suites.speed.tables import figures_of, table_of
-from torture.facts.evidence.measured_document import MeasuredDocument, MeasuredJob
 from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
