@@ -6,9 +6,10 @@ motion is divided by N, so all times are real ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Self
 
 from torture.facts.evidence.documents import Count, Document, Measure
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
@@ -39,11 +40,14 @@ class JobSpan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientWork:
-    """The client's work in the whole of a job, its warm-up as well."""
+    """The client's work by fio's report, which leaves out the warm-up."""
 
-    operations: float
-    """In the warm-up an estimate: fio reports nothing of it, so its rate is that of the run."""
-    bytes: float
+    operations: int
+    bytes: int
+    run_ms: float
+    """As it was in slow motion. It ends with the job's last request to the log."""
+    warm_up_share: float
+    """The time of the warm-up by that of the run."""
     sync_ms: float | None
     """The mean time of a synchronous write, in real time; None for a job of other requests."""
 
@@ -66,8 +70,8 @@ class SyncWait(Document):
     """The parts of a synchronous write's mean time; they add up to it.
 
     They are an estimate. Each moment of the job belongs to one part, by the requests in flight then.
-    The mean time is divided in the same proportion. The job begins here with the first write of the
-    log, and ends with the last one, or with a later flush. With one thread a part is the wait of its
+    The mean time is divided in the same proportion. Those moments are of fio's run, which ends here with
+    the last write of the log or a later flush. With one thread a part is the wait of its
     writes. With several, a flush of one may hide another's request on the link.
     """
 
@@ -89,11 +93,16 @@ class WritePath(Document):
     flushes: dict[str, Traffic] = field(default_factory=dict)
     """By disk."""
     client_operations: Measure = 0.0
+    """With those of the warm-up, an estimate: as many as the log was written more often than in the run.
+
+    Without a log the rate of the run counts.
+    """
     client_bytes: Measure = 0.0
+    """The same of bytes."""
     amplification: Measure | None = None
     """Bytes written to all disks by bytes that the client wrote; None where it wrote nothing."""
     flushes_per_operation: Measure | None = None
-    """Flushes until the job's end, of disks that have the log, by synchronous operations.
+    """Flushes of disks that have the log by synchronous operations, both in fio's run.
 
     Each leg of a mirror has its own. Below 1 one flush covers writes of several threads.
     """
@@ -123,18 +132,25 @@ def write_path_of(
         if (own := [one for one in flushes if one.event.disk == number])
     }
     written = sum(traffic.bytes for traffic in by_place.values())
-    path = _Waiting(span=span, answering=_answering(recording, shape.logs))
-    flushed = sum(path.is_answering(one) for one in flushes)
+    answering = _answering(recording, shape.logs)
+    waits = _waits_in(requests, places, span, answering)
+    if waits is None:
+        run, whole = None, 1 + work.warm_up_share
+        until = [one for one in flushes if one.event.seq <= span.ended]
+        flushed = sum(one.event.disk in answering for one in until) / whole
+    else:
+        run = waits.last(work.run_ms)
+        whole, flushed = waits.times_as_many_as(run), len(run.flushes)
+    client_bytes = work.bytes * whole
     is_sync = work.sync_ms is not None and work.operations > 0
-    waited = [one for one in requests if places.get(one.event.seq) in WAITED_FOR]
     return WritePath(
         places=by_place,
         flushes=by_disk,
-        client_operations=round(work.operations, _DIGITS),
-        client_bytes=round(work.bytes, _DIGITS),
-        amplification=round(written / work.bytes, _DIGITS) if work.bytes else None,
+        client_operations=round(work.operations * whole, _DIGITS),
+        client_bytes=round(client_bytes, _DIGITS),
+        amplification=round(written / client_bytes, _DIGITS) if client_bytes else None,
         flushes_per_operation=round(flushed / work.operations, _DIGITS) if is_sync else None,
-        wait=path.divided(work.sync_ms or 0.0, waited, flushes) if is_sync else None,
+        wait=_divided(work.sync_ms or 0.0, run) if is_sync else None,
     )
 
 
@@ -144,10 +160,6 @@ class _Request:
 
     event: Event
     end_ns: int | None
-
-    @property
-    def span(self) -> Span | None:
-        return None if self.end_ns is None else (self.event.time_ns, self.end_ns)
 
 
 def _requests_in(events: Iterable[Event]) -> list[_Request]:
@@ -189,39 +201,69 @@ def _answering(recording: Recording, logs: Collection[str]) -> frozenset[int]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Waiting:
-    """The requests that a synchronous write may wait for."""
+class _Waits:
+    """Requests that synchronous writes wait for, until a job's end, and the time that they are of."""
 
-    span: JobSpan
-    answering: frozenset[int]
+    log: tuple[Span, ...]
+    flushes: tuple[Span, ...]
+    begin_ns: int
+    end_ns: int
 
-    def is_answering(self, request: _Request) -> bool:
-        """Whether it went to a disk that has the log before the job's end."""
-        event = request.event
-        return event.disk in self.answering and event.seq <= self.span.ended
-
-    def divided(
-        self, mean_ms: float, waited: Iterable[_Request], flushes: Iterable[_Request]
-    ) -> SyncWait:
-        """The parts of a mean time; see `SyncWait`."""
-        zil = union_of(self._spans(one for one in waited if one.event.seq <= self.span.ended))
-        if not zil:
-            return SyncWait(rest_ms=round(mean_ms, _DIGITS))
-        begin_ns = zil[0][0]
-        flushed = union_of(
-            (max(start, begin_ns), end)
-            for start, end in self._spans(one for one in flushes if self.is_answering(one))
-        )
-        whole = max(end for _, end in [*zil, *flushed]) - begin_ns
-        both = shared_by(zil, flushed)
-        parts = (length_of(zil) - both, length_of(flushed) - both, both)
-        zil_ms, flush_ms, both_ms = (round(mean_ms * part / whole, _DIGITS) for part in parts)
-        return SyncWait(
-            zil_ms=zil_ms,
-            flush_ms=flush_ms,
-            both_ms=both_ms,
-            rest_ms=round(max(mean_ms - zil_ms - flush_ms - both_ms, 0.0), _DIGITS),
+    def last(self, run_ms: float) -> Self:
+        """Those that ended in the last so many ms: fio counts operations in its run alone."""
+        begin_ns = max(self.begin_ns, self.end_ns - round(run_ms * _NS_PER_MS))
+        return replace(
+            self,
+            log=tuple(one for one in self.log if one[1] > begin_ns),
+            flushes=tuple(one for one in self.flushes if one[1] > begin_ns),
+            begin_ns=begin_ns,
         )
 
-    def _spans(self, requests: Iterable[_Request]) -> Iterator[Span]:
-        return (span for one in requests if (span := one.span) is not None)
+    def times_as_many_as(self, run: Self) -> float:
+        """How many times as many writes of the log there are as in the run."""
+        return len(self.log) / len(run.log) if run.log else 1.0
+
+
+def _waits_in(
+    requests: Iterable[_Request],
+    places: Mapping[int, PathPlace],
+    span: JobSpan,
+    answering: Collection[int],
+) -> _Waits | None:
+    """None for a job that wrote nothing to the log."""
+    done = [
+        (one.event, (one.event.time_ns, one.end_ns))
+        for one in requests
+        if one.event.seq <= span.ended and one.end_ns is not None
+    ]
+    log = tuple(one for event, one in done if places.get(event.seq) in WAITED_FOR)
+    if not log:
+        return None
+    begin_ns = min(start for start, _ in log)
+    flushes = tuple(
+        one
+        for event, one in done
+        if event.kind is Kind.FLUSH_SUBMIT and event.disk in answering and one[1] > begin_ns
+    )
+    end_ns = max(end for _, end in (*log, *flushes))
+    return _Waits(log=log, flushes=flushes, begin_ns=begin_ns, end_ns=end_ns)
+
+
+def _divided(mean_ms: float, run: _Waits | None) -> SyncWait:
+    """The parts of a mean time; see `SyncWait`."""
+    if run is None or run.end_ns == run.begin_ns:
+        return SyncWait(rest_ms=round(mean_ms, _DIGITS))
+    log, flushed = (
+        union_of((max(start, run.begin_ns), end) for start, end in spans)
+        for spans in (run.log, run.flushes)
+    )
+    both = shared_by(log, flushed)
+    whole = run.end_ns - run.begin_ns
+    parts = (length_of(log) - both, length_of(flushed) - both, both)
+    zil_ms, flush_ms, both_ms = (round(mean_ms * part / whole, _DIGITS) for part in parts)
+    return SyncWait(
+        zil_ms=zil_ms,
+        flush_ms=flush_ms,
+        both_ms=both_ms,
+        rest_ms=round(max(mean_ms - zil_ms - flush_ms - both_ms, 0.0), _DIGITS),
+    )

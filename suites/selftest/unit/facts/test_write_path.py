@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import struct
-import tempfile
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
-from torture.facts.recording.events import Event, Kind
 from torture.facts.speed.write_path import (
     ClientWork,
     JobSpan,
@@ -28,12 +21,6 @@ from torture.facts.speed.written_places import PathPlace, PoolShape, places_of_w
 MS = 1_000_000
 MIB = 1 << 20
 PLAIN = PoolShape()
-PAYLOADS = {
-    PathPlace.ZIL_POOL: zil_block(),
-    PathPlace.DATA: BLOCK,
-    PathPlace.METADATA: METADATA,
-    PathPlace.UBERBLOCK: uberblock(7),
-}
 
 
 def counted(
@@ -42,7 +29,8 @@ def counted(
     ended: int | None = None,
     slow_motion: float = 1,
     settled_in: float = 0,
-    operations: float = 1,
+    operations: int = 1,
+    run_ms: float = 1000,
     sync_ms: float | None = 10,
     shape: PoolShape = PLAIN,
 ) -> WritePath:
@@ -54,7 +42,10 @@ def counted(
         slow_motion=slow_motion,
         settled_in=settled_in,
     )
-    work = ClientWork(operations=operations, bytes=operations * 4096, sync_ms=sync_ms)
+    work = ClientWork(
+        operations=operations, bytes=operations * 4096, run_ms=run_ms, warm_up_share=0.5,
+        sync_ms=sync_ms,
+    )  # fmt: skip
     return write_path_of(story.recorded(), span, work, shape)
 
 
@@ -123,6 +114,21 @@ def test_moments_of_log_and_flush_together_are_a_part_of_their_own(tmp_path: Pat
     assert parts == pytest.approx((2, 1, 3, 0), abs=1e-4)
 
 
+def test_the_warm_up_counts_for_bytes_and_not_for_flushes(tmp_path: Path) -> None:
+    """Three equal operations of 10 ms; fio counted the last two, in 20 ms."""
+    story = Story(folder=tmp_path)
+    for _ in range(3):
+        write = story.submit(zil_block())
+        later(story, 4)
+        story.complete(write)
+        flush = story.begin_flush()
+        later(story, 6)
+        story.complete(flush)
+    path = counted(story, operations=2, run_ms=20)
+    assert (path.client_operations, path.client_bytes) == (3, 3 * 4096)
+    assert (path.flushes_per_operation, path.amplification) == (1, 1)
+
+
 def test_flushes_of_data_disks_are_not_waited_for_beside_a_log_device(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(zil_block(), disk=1)
@@ -145,6 +151,7 @@ def test_settling_counts_bytes_and_no_flushes_of_an_operation(tmp_path: Path) ->
     untimed = counted(story, ended=ended)
     assert untimed.flushes_per_operation == 1
     assert untimed.amplification == (4096 + 16384) / 4096
+    assert untimed.client_operations == 1
     assert (untimed.places["data"].requests, untimed.places["data"].timed) == (1, 0)
     timed = counted(story, ended=ended, settled_in=20)
     assert timed.places["data"].median_ms == pytest.approx(2, rel=1e-4)
@@ -209,112 +216,3 @@ def test_the_document_comes_back(tmp_path: Path) -> None:
     story.flush()
     path = counted(story)
     assert WritePath.from_json(path.as_json()) == path
-
-
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(["write", "flush", "complete", "complete", "wait"]),
-        st.sampled_from(sorted(PAYLOADS)),
-        st.integers(0, 1),
-        st.integers(0, 9),
-    ),
-    max_size=30,
-)
-
-
-def story_of(folder: Path, of: list[tuple[str, PathPlace, int, int]]) -> Story:
-    story = Story(folder=folder)
-    open_requests: list[int] = []
-    for verb, place, disk, number in of:
-        if verb == "write":
-            open_requests.append(story.submit(PAYLOADS[place], disk=disk))
-        elif verb == "flush":
-            open_requests.append(story.begin_flush(disk=disk))
-        elif verb == "wait":
-            later(story, number)
-        elif open_requests:
-            story.complete(open_requests.pop(number % len(open_requests)))
-    return story
-
-
-@given(steps, st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)))
-def test_counts_and_parts_are_those_of_a_slow_count(
-    some: list[tuple[str, PathPlace, int, int]], numbers: tuple[int, int, int]
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        story = story_of(Path(folder), some)
-        first, ended, last = sorted(min(number, len(story.events) - 1) for number in numbers)
-        span = JobSpan(first=first, ended=ended, last=last, slow_motion=1, settled_in=0)
-        work = ClientWork(operations=3, bytes=0, sync_ms=10)
-        path = write_path_of(story.recorded(), span, work, PoolShape(logs=("b",)))
-    slow = SlowCount(story=story, span=span)
-    for place, payload in PAYLOADS.items():
-        disks = (0,) if place is PathPlace.ZIL_POOL else (0, 1)
-        must_be(path, str(place), slow.writes(payload, disks), slow)
-    must_be(path, "zil-slog", slow.writes(zil_block(), (1,)), slow)
-    flushes = [one for one in slow.flushes(disk=1) if one.seq <= ended]
-    assert path.flushes_per_operation == pytest.approx(len(flushes) / 3, abs=1e-5)
-    assert path.wait is not None
-    wait = path.wait
-    parts = (wait.zil_ms, wait.flush_ms, wait.both_ms, wait.rest_ms)
-    assert parts == pytest.approx(slow.parts(10), abs=1e-4)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SlowCount:
-    """The oracle: it looks at every event for every request, and at every span between two events."""
-
-    story: Story
-    span: JobSpan
-
-    @property
-    def within(self) -> list[Event]:
-        return [one for one in self.story.events if self.span.first < one.seq <= self.span.last]
-
-    def writes(self, payload: bytes, disks: tuple[int, ...]) -> list[Event]:
-        return [
-            one for one in self.within
-            if one.kind is Kind.WRITE_SUBMIT and one.disk in disks
-            and self.story._data[one.reference : one.reference + one.length] == payload
-        ]  # fmt: skip
-
-    def flushes(self, *, disk: int) -> list[Event]:
-        return [one for one in self.within if one.kind is Kind.FLUSH_SUBMIT and one.disk == disk]
-
-    def spans(self, requests: list[Event]) -> list[tuple[int, int]]:
-        """Of those that were submitted before the job's end, and completed."""
-        return [
-            (one.time_ns, done.time_ns)
-            for one in requests
-            for done in self.within
-            if one.seq <= self.span.ended and done.reference == one.seq
-        ]
-
-    def parts(self, mean_ms: float) -> tuple[float, float, float, float]:
-        log = self.spans(self.writes(zil_block(), (0, 1)))
-        flushed = self.spans(self.flushes(disk=1))
-        if not log:
-            return 0, 0, 0, mean_ms
-        begin = min(start for start, _ in log)
-        whole = max(end for _, end in log + [one for one in flushed if one[1] > begin]) - begin
-        moments = sorted({moment for one in log + flushed for moment in one if moment >= begin})
-        shares = dict.fromkeys([(True, False), (False, True), (True, True), (False, False)], 0.0)
-        for start, end in pairwise(moments):
-            is_log = any(one[0] <= start and end <= one[1] for one in log)
-            is_flushed = any(one[0] <= start and end <= one[1] for one in flushed)
-            shares[is_log, is_flushed] += (end - start) / whole * mean_ms
-        log_only, flush_only, both, neither = shares.values()
-        return log_only, flush_only, both, neither
-
-
-def must_be(path: WritePath, name: str, own: list[Event], slow: SlowCount) -> None:
-    """The place has exactly these writes, timed until the job's end."""
-    if not own:
-        assert name not in path.places
-        return
-    times = [(end - start) / MS for start, end in slow.spans(own)]
-    traffic = path.places[name]
-    assert (traffic.requests, traffic.bytes) == (len(own), sum(event.length for event in own))
-    assert traffic.timed == len(times)
-    assert traffic.sum_ms == pytest.approx(sum(times), abs=1e-5)
-    assert traffic.median_ms == pytest.approx(median(times) if times else 0, abs=1e-5)

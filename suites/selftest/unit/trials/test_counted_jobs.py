@@ -79,10 +79,10 @@ def test_without_a_recording_nothing_is_counted() -> None:
     assert [one.span for one in ended_of(Rig(), is_recorded=False)] == [None, None]
 
 
-def test_the_warm_up_counts_at_the_rate_of_the_run() -> None:
+def test_the_work_is_that_of_the_report() -> None:
     work = work_of(SYNC, END, warm_up_s=2, times=10)
-    assert work.operations == pytest.approx(400)
-    assert work.bytes == pytest.approx(400 * 4096)
+    assert (work.operations, work.bytes, work.run_ms) == (300, 300 * 4096, 6000)
+    assert work.warm_up_share == pytest.approx(1 / 3)
     assert work.sync_ms == 2
     assert work_of("write-128k-t1", END, warm_up_s=2, times=10).sync_ms is None
     assert work_of("randread-4k-t1", END, warm_up_s=2, times=10).bytes == 0

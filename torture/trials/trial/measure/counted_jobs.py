@@ -54,14 +54,14 @@ class Recorded:
 
 
 def work_of(name: str, end: FioEnd, *, warm_up_s: float, times: float) -> ClientWork:
-    """The client's work in a job whose `end` is `times` as slow; fio leaves out the warm-up."""
-    job = FioJob.parse(name)
-    whole = 1 + warm_up_s * _MS_PER_S / end.run_ms if end.run_ms else 1.0
-    is_sync = job.pattern is Pattern.SYNC_WRITE
+    """The client's work in a job whose `end` is so many `times` as slow as in real time."""
+    pattern = FioJob.parse(name).pattern
     return ClientWork(
-        operations=end.operations * whole,
-        bytes=0.0 if job.pattern.is_read else end.bytes * whole,
-        sync_ms=end.mean_ms / times if is_sync else None,
+        operations=end.operations,
+        bytes=0 if pattern.is_read else end.bytes,
+        run_ms=end.run_ms,
+        warm_up_share=warm_up_s * _MS_PER_S / end.run_ms if end.run_ms else 0.0,
+        sync_ms=end.mean_ms / times if pattern is Pattern.SYNC_WRITE else None,
     )
 
 
