@@ -134,5 +134,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         print_table(terminalreporter, question.name, shown, kept=kept, file=file)
         if (chosen := pictured(paths)) is not None:
             drawn = [path.drawn() for path in chosen if path is not None]
-            write_whole(file.with_suffix(".svg"), alone(write_path_picture(*drawn)).encode())
+            picture = file.with_suffix(".svg")
+            write_whole(picture, alone(write_path_picture(*drawn)).encode())
+            terminalreporter.write_line(f"picture: {picture}")
         terminalreporter.write_line(f"published: {question.published}")
