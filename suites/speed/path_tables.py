@@ -13,6 +13,7 @@ from rich.table import Table
 from suites.speed.questions import Question
 from suites.speed.tables import documents_of
 from torture.facts.speed.measured_document import MeasuredJob
+from torture.facts.speed.slow_motion import SHARE_MAX
 from torture.facts.speed.write_path import SyncWait, Traffic, WritePath
 from torture.facts.speed.written_places import PathPlace
 from torture.records.record.trials import TrialRecord
@@ -59,6 +60,11 @@ class PathFigure:
     def _paths(self) -> list[WritePath]:
         return [job.write_path for job in self.counted if job.write_path is not None]
 
+    @property
+    def is_of_model(self) -> bool:
+        """Whether its times are the model's; otherwise they are the emulator's, and only counts hold."""
+        return max(job.emulator_share for job in self.counted) <= SHARE_MAX
+
     def drawn(self) -> PathOfJob:
         """For the picture."""
         return PathOfJob(
@@ -67,7 +73,8 @@ class PathFigure:
 
     def as_json(self) -> dict[str, Any]:
         """As the table's file has it: all jobs together, and each job."""
-        head = {"row": self.row, "job": self.job, "link": self.link}
+        head: dict[str, Any] = {"row": self.row, "job": self.job, "link": self.link}
+        head |= {"is_of_model": self.is_of_model}
         return head | self.path.as_json() | {"jobs": [path.as_json() for path in self._paths]}
 
 
@@ -132,7 +139,7 @@ def path_table_of(figures: Sequence[PathFigure]) -> Table:
             *(_share(path, place) for place in _WORDS),
             "-" if path.amplification is None else f"{path.amplification:.2f}",
             "-" if flushes is None else f"{flushes:.2f}",
-            *_wait_in_words(path.wait),
+            *_wait_in_words(path.wait if figure.is_of_model else None),
         )
     return table
 
@@ -153,8 +160,9 @@ def _wait_in_words(wait: SyncWait | None) -> list[str]:
 def pictured(figures: Sequence[PathFigure]) -> tuple[PathFigure, PathFigure | None] | None:
     """The synchronous and the asynchronous row of a table's picture: a log device, and no log.
 
-    None where no row waits for a log.
+    Both only where their times are the model's. None where no such row waits for a log.
     """
+    figures = [figure for figure in figures if figure.is_of_model]
     logs = (PathPlace.ZIL_SLOG, PathPlace.ZIL_POOL)
     with_log = [figure for place in logs for figure in figures if place in figure.path.places]
     without = [figure for figure in figures if not {*logs} & figure.path.places.keys()]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from suites.selftest.unit.made_records import trial_record
-from suites.speed.path_tables import path_table_of, paths_of, pictured
+from suites.speed.path_tables import PathFigure, path_table_of, paths_of, pictured
 from suites.speed.questions import R2, Row, cell_of
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob
 from torture.facts.speed.write_path import SyncWait, Traffic, WritePath
@@ -29,9 +30,12 @@ def path(place: PathPlace, *, writes: int, flushes: float | None) -> WritePath:
     )
 
 
-def record_of(row: Row, *paths: WritePath | None) -> TrialRecord:
+def record_of(row: Row, *paths: WritePath | None, share: float = 0.05) -> TrialRecord:
     [link], [name] = row.order.links, row.order.jobs
-    jobs = tuple(MeasuredJob(job=name, link=link, mean_ms=4, write_path=one) for one in paths)
+    jobs = tuple(
+        MeasuredJob(job=name, link=link, mean_ms=4, emulator_share=share, write_path=one)
+        for one in paths
+    )
     cell = cell_of(row)
     measured = MeasuredDocument(jobs=jobs)
     return trial_record(trial=cell.name, cell=cell.name, axes=cell.axes, measured=measured)
@@ -68,10 +72,28 @@ def test_the_picture_has_a_row_with_a_log_and_one_without() -> None:
     assert (chosen[0].row, chosen[1].row) == (SLOG.words, DISABLED.words)
 
 
+def test_times_of_the_emulator_are_neither_drawn_nor_printed() -> None:
+    slog = path(PathPlace.ZIL_SLOG, writes=10, flushes=0.25)
+    records = [
+        record_of(DISABLED, path(PathPlace.DATA, writes=10, flushes=None), share=0.7),
+        record_of(SLOG, slog),
+    ]
+    chosen = pictured(paths_of(R2, records))
+    assert chosen is not None
+    assert chosen[1] is None
+    figures = paths_of(R2, [record_of(SLOG, slog, share=0.2)])
+    assert pictured(figures) is None
+    assert line_of(figures).split()[-6:] == ["2.00", "0.25", "-", "-", "-", "-"]
+
+
 def test_the_table_has_bytes_for_each_of_the_clients() -> None:
     figures = paths_of(R2, [record_of(SLOG, path(PathPlace.ZIL_SLOG, writes=10, flushes=0.25))])
+    assert line_of(figures).split()[-8:] == ["-", "-", "2.00", "0.25", "10", "0", "0", "1"]
+
+
+def line_of(figures: Sequence[PathFigure]) -> str:
+    """The table's line of the row with a log device."""
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as capture:
         console.print(path_table_of(figures))
-    line = next(one for one in capture.get().splitlines() if SLOG.words in one)
-    assert line.split()[-8:] == ["-", "-", "2.00", "0.25", "10", "0", "0", "1"]
+    return next(one for one in capture.get().splitlines() if SLOG.words in one)
