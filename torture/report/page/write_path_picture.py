@@ -39,7 +39,7 @@ _PLACES = (
     (PathPlace.UBERBLOCK, "uberblocks", "unrepairable"),
 )
 _NOTE = (
-    "Times are without slow motion; both bars of time have one scale. These jobs write past the "
+    "Times are without slow motion; bars of time have one scale. These jobs write past the "
     "client's cache (O_DIRECT)."
 )
 _LATER = (PathPlace.DATA, PathPlace.METADATA, PathPlace.UBERBLOCK)
@@ -72,7 +72,7 @@ def write_path_picture(synchronous: PathOfJob, asynchronous: PathOfJob | None = 
     pieces = [
         *_stations(synchronous.path),
         *_synchronous_lane(synchronous, longest_ms),
-        *(_asynchronous_lane(asynchronous, longest_ms) if asynchronous else ()),
+        *_asynchronous_lane(asynchronous, longest_ms),
         *_group_lane(synchronous.path),
         *_bytes_lane(synchronous.path),
         _text(_LEFT, _HEIGHT - 10, _NOTE, more=_SOFT),
@@ -176,16 +176,21 @@ def _synchronous_lane(job: PathOfJob, longest_ms: float) -> list[str]:
     return pieces
 
 
-def _asynchronous_lane(job: PathOfJob, longest_ms: float) -> list[str]:
+def _asynchronous_lane(job: PathOfJob | None, longest_ms: float) -> list[str]:
+    """The path also where no job was measured on it."""
     top = 232
-    parts = [_part("client, link, NAS", job.mean_ms, "inconclusive")]
+    answer, bar = "acknowledged from memory; no time was measured", []
+    if job is not None:
+        answer = f"acknowledged after {_time(job.mean_ms)}"
+        parts = [_part("client, link, NAS", job.mean_ms, "inconclusive")]
+        bar = _bar(top + 50, parts, longest_ms)
     return [
         _lane_title(208, "asynchronous write", job),
         _line(_CLIENT, _ARC - 6, top),
         *(_dot(x, top) for x in (_CLIENT, _LINK, _ARC)),
         _line(_ARC, _CLIENT + 6, top + 22, is_back=True),
-        _text(_LEFT + 60, top + 37, f"acknowledged after {_time(job.mean_ms)}", more=_SOFT),
-        *_bar(top + 50, parts, longest_ms),
+        _text(_LEFT + 60, top + 37, answer, more=_SOFT),
+        *bar,
     ]
 
 
