@@ -10,24 +10,25 @@ from torture.records.record.trials import Origin
 from torture.report.reading.text import printable
 
 _EXAMPLES_MAX = 3
+_REPEATS = (Origin.REPLAY, Origin.RERUN)
 
 
 def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if a trial was repeated: how many repeats ended like the original, if that is here."""
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
-        "LEFT JOIN live AS first ON first.trial = again.repeats WHERE NOT list_contains(?, again.origin) "
+        "LEFT JOIN live AS first ON first.trial = again.repeats WHERE list_contains(?, again.origin) "
         # a trial may be live on several versions of ZFS: prefer the version of the repeat
         "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC) = 1 "
         "ORDER BY again.trial, again.origin_run",
-        [[Origin.LIVE.value, Origin.PLANTED.value, Origin.WALKED.value]],
+        [[origin.value for origin in _REPEATS]],
     ).fetchall()
     if not rows:
         return ()
     origins = Counter(origin for _, origin, _, _ in rows)
     kinds = " and ".join(
         f"{origins[origin]:,} {origin}{'s' if origins[origin] > 1 else ''}"
-        for origin in (Origin.REPLAY, Origin.RERUN)
+        for origin in _REPEATS
         if origins[origin]
     )
     others = [row for row in rows if row[3] is not None and row[2] != row[3]]

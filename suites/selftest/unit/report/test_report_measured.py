@@ -1,0 +1,129 @@
+"""Measurements beside live trials: one reader counts them, and they change no other figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.measured_records import measured_job, measured_record, measured_rounds
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell
+from torture.facts.speed.measured_document import MeasuredJob
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.report.exports import EXPORTS
+from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.grid import grid_of
+from torture.report.figures.summary import summarise, worth_of
+from torture.report.reading.measurements import Measurement, measurements_of
+from torture.report.reading.store import Store
+
+ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
+DISABLED = "iscsi-disabled-noslog-btrfs-bothdie"
+CELLS = [Cell.parse(ALWAYS), Cell.parse(DISABLED)]
+LIVE = list(make_records(24, cells=CELLS, seed=3))
+UNCUT = "iscsi-always-plp-btrfs-bothdie"
+MEASURED = [
+    *measured_rounds(ALWAYS, [10.0, 11.0, 9.0, 10.0]),
+    *measured_rounds(UNCUT, [1.0, 1.1, 0.9, 1.0]),
+    measured_record(ALWAYS, [measured_job(0.1, link="")], index=9, device="sas"),
+    replace(
+        changed(measured_record(DISABLED, []), verdict=Verdict.INCONCLUSIVE), error="no answer"
+    ),
+]
+
+
+def measured_in(*runs: Path) -> list[Measurement]:
+    with Store.open(runs) as store:
+        return measurements_of(store.lines)
+
+
+def test_no_figure_of_cuts_changes(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain" / "run", LIVE)
+    both = write_run(tmp_path / "both" / "run", [*MEASURED[:3], *LIVE, *MEASURED[3:]])
+    with Store.open([plain]) as store, Store.open([both]) as other:
+        assert other.trials == store.trials == len(LIVE)
+        assert other.notes == store.notes
+        assert other.tallies() == store.tallies()
+        assert grid_of(cell_figures(other.tallies())) == grid_of(cell_figures(store.tallies()))
+        assert other.breaches() == store.breaches()
+        assert other.phases() == store.phases()
+        assert other.audited() == store.audited()
+        assert other.rollbacks() == store.rollbacks()
+        assert other.worth([ALWAYS, UNCUT]) == store.worth([ALWAYS, UNCUT])
+        assert other.losses(most=99)[0] == store.losses(most=99)[0]
+        trials = [[case.record.trial for case in one.cases(most=99)] for one in (other, store)]
+        assert trials[0] == trials[1]
+        assert (other.zfs_versions, other.accelerators) == (store.zfs_versions, store.accelerators)
+    assert summarise(LIVE) == summarise([*LIVE, *MEASURED])
+    assert worth_of(LIVE) == worth_of([*LIVE, *MEASURED])
+
+
+@pytest.mark.parametrize("form", ["junit", "markdown", "phases", "roads", "administration", "json"])
+def test_exports_of_cells_are_the_same(form: str, tmp_path: Path) -> None:
+    texts = []
+    for name, records in (("plain", LIVE), ("both", [*MEASURED, *LIVE])):
+        run = write_run(tmp_path / name / "run", records)
+        with Store.open([run]) as store:
+            written = EXPORTS[form].write(store, run.parent)
+        texts.append([path.read_text().replace(f"/{name}/", "/") for path in written])
+    assert texts[0] == texts[1]
+
+
+def test_the_table_of_trials_has_them_with_their_origin(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [*LIVE, *MEASURED])
+    with Store.open([run]) as store:
+        rows = store.sql.execute("SELECT origin, count(*) FROM trials GROUP BY ALL").fetchall()
+    assert dict(rows) == {"live": len(LIVE), "measured": len(MEASURED)}
+
+
+def test_rounds_are_alike_in_all_cells_of_a_run(tmp_path: Path) -> None:
+    found = measured_in(write_run(tmp_path / "run", [*LIVE, *MEASURED]))
+    volumes = {one.cell: one for one in found if not one.device}
+    assert volumes.keys() == {ALWAYS, UNCUT}
+    assert list(volumes[ALWAYS].rounds) == list(volumes[UNCUT].rounds)
+    assert [key[2:] for key in volumes[UNCUT].rounds] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [job.mean_ms for job in volumes[UNCUT].rounds.values()] == [1.0, 1.1, 0.9, 1.0]
+    [alone] = [one for one in found if one.device]
+    assert (alone.device, len(alone.rounds)) == ("sas", 1)
+
+
+def test_a_pass_that_failed_keeps_its_place(tmp_path: Path) -> None:
+    """Otherwise the second pass over this cell would be compared with the first over another one."""
+    first, second = measured_rounds(ALWAYS, [10.0, 11.0, 9.0, 10.0])
+    failed = changed(first, verdict=Verdict.INCONCLUSIVE, measured=None)
+    [found] = measured_in(write_run(tmp_path / "run", [failed, second]))
+    assert {key.turn for key in found.rounds} == {1}
+
+
+def test_a_record_in_two_runs_of_a_report_counts_once(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a" / "run", MEASURED[:2])
+    copy = write_run(tmp_path / "b" / "run", MEASURED[:2])
+    [found] = measured_in(run, copy)
+    assert len(found.rounds) == 4
+    other = write_run(tmp_path / "c" / "other", MEASURED[:2])
+    [both] = measured_in(run, other)
+    assert len(both.rounds) == 8
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        MeasuredJob(job="syncwrite-4k-t1", link="gbe1", round=0),
+        replace(measured_job(3.0), job="teleport-4k-t1"),
+        replace(measured_job(3.0), mib_per_s=0.0),
+    ],
+)
+def test_an_odd_round_is_left_out(odd: MeasuredJob, tmp_path: Path) -> None:
+    records: list[TrialRecord] = [measured_record(ALWAYS, [odd, measured_job(2.0, number=1)])]
+    [found] = measured_in(write_run(tmp_path / "run", records))
+    assert [job.mean_ms for job in found.rounds.values()] == [2.0]
+
+
+def test_a_cell_of_another_version_keeps_its_own_axes(tmp_path: Path) -> None:
+    record = replace(MEASURED[0], cell="warp-always", axes={"transport": "warp"})
+    [found] = measured_in(write_run(tmp_path / "run", [record]))
+    assert found.axes["transport"] == "warp"
