@@ -47,7 +47,9 @@ NARROWER = {
     "trials.plan": _PURE | {"machines.nas", "trials.plan"},
     "report.reading": _PURE | {"report.reading"},
     "report.figures": _FIGURES,
-    **{f"report.{room}": _FIGURES | {f"report.{room}"} for room in ("page", "terminal", "exports")},
+    "report.trade": _FIGURES | {"report.trade"},
+    "report.page": _FIGURES | {"report.trade", "report.page"},
+    **{f"report.{room}": _FIGURES | {f"report.{room}"} for room in ("terminal", "exports")},
 }
 """Rooms that may import less than their wing."""
 
@@ -207,6 +209,9 @@ def test_rooms_that_import_one_another_are_seen() -> None:
         ("report.page", "from torture.trials.campaign.run import Run"),
         ("report.page", "from torture.report.exports.as_markdown import as_markdown"),
         ("report.reading", "from torture.report.figures.answer import answer"),
+        ("report.figures", "from torture.report.trade.trade import trade_of"),
+        ("report.trade", "from torture.report.page.render import render_page"),
+        ("report.exports", "from torture.report.trade.trade import trade_of"),
         ("report.exports", "from torture.report.page.render import render_page"),
         ("report.night", "from torture.trials.campaign.run import Run"),
         ("report.night", "import subprocess"),
@@ -230,6 +235,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("trials.campaign", "from torture.trials.trial.live import run_trial"),
         ("trials.campaign", "from torture.facts.stats.rates import Rate"),
         ("report.page", "from torture.records.record.trials import TrialRecord"),
+        ("report.page", "from torture.report.trade.trade import trade_of"),
         ("report.write", "from torture.report.page.render import render_page"),
         ("report.night", "from torture.report.write import build_report"),
         ("setup.doctor", "from torture.machines.host import abilities\nimport subprocess"),

@@ -47,16 +47,16 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
         parts.append(f"{figures.broken} worse than theory guarantees ({figures.guarantee})")
     if unresolved := either_way_in_words(harm, figures.unresolved):
         parts.append(unresolved)
-    if not harm.events and (seen := _would_be_seen(figures, sensitivity)):
+    if not harm.events and (seen := would_be_seen(figures, sensitivity)):
         parts.append(seen)
     if figures.walked is not None:
-        parts.append(_walked_in_words(figures.walked))
+        parts.append(walked_in_words(figures.walked))
         if figures.is_worse and not figures.broken:
             parts.append(f"that is worse than theory guarantees ({figures.guarantee})")
     return "; ".join(parts) + "."
 
 
-def _walked_in_words(walked: Walked) -> str:
+def walked_in_words(walked: Walked) -> str:
     """With the interval of the recordings: the states of one are no independent trials."""
     rate = rate_of(walked.recordings_lost, walked.recordings)
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
@@ -71,7 +71,8 @@ def _walked_in_words(walked: Walked) -> str:
     return f"{walked.lost:,} of {states} lost something ({of}; {share} of recordings lose in one)"
 
 
-def _would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:
+def would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:
+    """The share of runs with so many cuts that detect a lying cache; empty where not measured."""
     for fault in (*sensitivity.faults, *sensitivity.on_transports):
         if fault.name == _WOULD_BE_SEEN and (alike := fault.cuts_like([figures])):
             seen = fault.in_words(alike)

@@ -1,0 +1,98 @@
+"""The published tables, with ours beside theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torture.facts.speed.measured_document import MeasuredJob
+from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedRow, PublishedTable
+from torture.facts.speed.ratios import mean_of
+from torture.facts.speed.slow_motion import SHARE_MAX
+from torture.report.reading.measurements import Measurement
+from torture.report.trade.speeds import NO_FIGURE, FigureOf, estimate_in_words, ratio_between
+
+_MB_PER_MIB = 2**20 / 1e6
+_US_PER_MS = 1000
+_US_BELOW_MS = 0.1
+
+
+def _mb_per_s(job: MeasuredJob) -> float:
+    return job.mib_per_s * _MB_PER_MIB
+
+
+_OF: dict[FigureKind, FigureOf] = {
+    FigureKind.MS: lambda job: job.mean_ms,
+    FigureKind.MIB_PER_S: lambda job: job.mib_per_s,
+    FigureKind.MB_PER_S: _mb_per_s,
+    FigureKind.PER_S: lambda job: job.operations_per_s,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowBeside:
+    """A line of a published table, and for each column our figure; empty where not measured."""
+
+    row: PublishedRow
+    ours: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableBeside:
+    """A published table with ours."""
+
+    table: PublishedTable
+    rows: tuple[RowBeside, ...]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any figure is ours."""
+        return any(any(row.ours) for row in self.rows)
+
+
+def beside_published(measurements: Sequence[Measurement]) -> list[TableBeside]:
+    """All published tables, in their order."""
+    return [
+        TableBeside(
+            table=table,
+            rows=tuple(
+                RowBeside(
+                    row=row,
+                    ours=tuple(
+                        "" if one is None else _figure_in_words(one, measurements)
+                        for one in row.ours or (None,) * len(table.columns)
+                    ),
+                )
+                for row in table.rows
+            ),
+        )
+        for table in TABLES
+    ]
+
+
+def _figure_in_words(ours: Ours, measurements: Sequence[Measurement]) -> str:
+    found = _found(ours, measurements)
+    under = None if ours.over is None else _found(ours.over, measurements)
+    if found is None or (ours.over is not None and under is None):
+        return ""
+    jobs = [*found.rounds.values(), *(under.rounds.values() if under else ())]
+    if max(job.emulator_share for job in jobs) > SHARE_MAX:
+        return NO_FIGURE
+    if under is not None:
+        return estimate_in_words(ratio_between(found, under, _OF[ours.kind]).estimate, "")
+    figures = [_OF[ours.kind](job) for job in jobs]
+    if ours.kind is not FigureKind.MS:
+        return estimate_in_words(mean_of(figures), ours.kind)
+    if max(figures) < _US_BELOW_MS:
+        return estimate_in_words(mean_of([ms * _US_PER_MS for ms in figures]), "us")
+    return estimate_in_words(mean_of(figures), "ms")
+
+
+def _found(ours: Ours, measurements: Sequence[Measurement]) -> Measurement | None:
+    """The measurement of a figure: its own cell, job, link and device."""
+    for one in measurements:
+        if (one.cell, one.job.name, one.link, one.device) == (
+            ours.cell, ours.job, ours.link, ours.device,
+        ):  # fmt: skip
+            return one
+    return None

@@ -1,0 +1,95 @@
+"""Speed beside safety: all that the page shows of the trade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torture.report.figures.answer import Standing, standing_of
+from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.grid import axes_rank
+from torture.report.figures.sensitivity import Sensitivity
+from torture.report.figures.sentence import walked_in_words, would_be_seen
+from torture.report.figures.wording import cell_in_words, common_in_words, varying_axes
+from torture.report.reading.measurements import measurements_of
+from torture.report.reading.store import Store
+from torture.report.reading.walks import Walked, walked_by_cell
+from torture.report.trade.beside_published import TableBeside, beside_published
+from torture.report.trade.fronts import Front, fronts_of
+from torture.report.trade.prices import Price, prices_of
+from torture.report.trade.speeds import CellSpeed, speeds_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TradeRow:
+    """A job of a cell over a link, beside the losses of the cell."""
+
+    words: str
+    speed: CellSpeed
+    figures: CellFigures | None
+    """None without a cut."""
+    remarks: tuple[str, ...]
+    """Whether the cuts are too few, and the faults that they would have detected."""
+    walked: str
+    """The walked crash states in words; empty without any."""
+    is_on_front: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trade:
+    """The section: prices in sentences, the table, the fronts, and the published tables."""
+
+    prices: tuple[Price, ...]
+    rows: tuple[TradeRow, ...]
+    fronts: tuple[Front, ...]
+    published: tuple[TableBeside, ...]
+    """All of them; empty where nothing was measured."""
+    common: str
+    """The choices that all measured cells have, in words."""
+    without_speed: int
+    """The cells with cuts, and without a measured speed."""
+
+
+def trade_of(store: Store, cells: Sequence[CellFigures], sensitivity: Sensitivity) -> Trade:
+    """The trade of a store's measurements; `cells` are those with cuts, in the axes' order."""
+    measurements = measurements_of(store.lines)
+    by_name = {figures.cell: figures for figures in cells}
+    walked = walked_by_cell(lambda query: store.sql.execute(query).fetchall())
+    speeds = sorted(speeds_of(measurements), key=lambda speed: axes_rank(speed.measurement.axes))
+    axes = [speed.measurement.axes for speed in speeds]
+    varying = varying_axes(axes)
+    fronts = fronts_of(speeds, by_name)
+    on_front = {id(point.speed) for front in fronts for point in front.points if point.is_on_front}
+    rows = []
+    for speed in speeds:
+        own = by_name.get(speed.measurement.cell)
+        rows.append(
+            TradeRow(
+                words=cell_in_words(speed.measurement.axes, varying),
+                speed=speed,
+                figures=own,
+                remarks=() if own is None else _remarks(own, sensitivity),
+                walked=_walked(walked.get(speed.measurement.cell)),
+                is_on_front=id(speed) in on_front,
+            )
+        )
+    measured = {speed.measurement.cell for speed in speeds}
+    return Trade(
+        prices=tuple(prices_of(speeds, by_name)),
+        rows=tuple(rows),
+        fronts=tuple(fronts),
+        published=tuple(beside_published(measurements)) if measurements else (),
+        common=common_in_words(axes, varying),
+        without_speed=len(by_name.keys() - measured),
+    )
+
+
+def _remarks(figures: CellFigures, sensitivity: Sensitivity) -> tuple[str, ...]:
+    standing = standing_of(figures)
+    few = (standing.value,) if standing in (Standing.TOO_FEW, Standing.UNKNOWN) else ()
+    seen = "" if figures.harm.events else would_be_seen(figures, sensitivity)
+    return (*few, *([seen] if seen else []))
+
+
+def _walked(walked: Walked | None) -> str:
+    return "" if walked is None else walked_in_words(walked)
