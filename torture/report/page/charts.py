@@ -14,6 +14,7 @@ from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.query_rows import RollbackBin
+from torture.report.trade.fronts import Front
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,6 +160,61 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     chart = _chart(rows, [spans, points, labels], x=speed, color=tones)
     chart |= {"width": frame.width_px - 80, "height": 320}
     return _svg(chart, replace(frame, spare_px=4), "speed against loss")
+
+
+def front_of_cells(front: Front, numbers: Mapping[str, int], frame: Frame) -> str:
+    """A point per cell: its measured speed against the upper bound of its losses, and the front.
+
+    Points have the cells' numbers in the table. The bars are intervals. The line bounds what any of
+    these cells reaches: behind it another cell is faster and safer.
+    """
+    is_latency = front.first.is_latency
+    rows: list[dict[str, Any]] = []
+    for point in front.points:
+        speed, rate = point.speed.figure, point.figures.harm
+        rows.append(
+            {
+                "speed": speed.value,
+                "fast": speed.low or speed.value, "slow": speed.high or speed.value,
+                "low": rate.low, "high": rate.high,
+                "tone": tone_of(point.figures), "number": numbers[point.figures.cell],
+                "front": rate.high if point.is_on_front else None,
+            }
+        )  # fmt: skip
+    title = "ms of an operation: further left is faster" if is_latency else "MiB/s"
+    scale = {"type": "log", "nice": False, "padding": 24}
+    speed_at = _number("speed", title=title, scale=scale, axis={"grid": False, "tickCount": 6})
+    bound = _number("high", title="cuts that lose, at most", axis=_percent_axis(frame))
+    tones = _name("tone", scale=_colours(_TONES), legend=None)
+    line = _layer(
+        # a slower cell lowers the bound from its own speed on
+        {"type": "line", "interpolate": "step-after" if is_latency else "step-before",
+         "strokeDash": [4, 3]},
+        x=speed_at, y=_number("front"), color={"value": "currentColor"},
+    )  # fmt: skip
+    losses = _layer(
+        {"type": "rule", "opacity": 0.5},
+        x=speed_at, y=_number("low"), y2={"field": "high"}, color=tones,
+    )  # fmt: skip
+    speeds = _layer(
+        {"type": "rule", "opacity": 0.5},
+        x=_number("fast", scale=scale), x2={"field": "slow"}, y=bound, color=tones,
+    )  # fmt: skip
+    points = _layer({"type": "circle", "size": 90, "opacity": 1}, x=speed_at, y=bound, color=tones)
+    abreast = sorted(rows, key=lambda row: (round(row["high"], 1), row["speed"]))
+    # neighbours have their numbers above and below: else 1 and 9 side by side read as 19
+    labels = [
+        _layer(
+            _TEXT | {"dx": 9, "dy": dy}, x=speed_at, y=bound, text=_number("number"),
+            color={"value": "currentColor"},
+        ) | {"data": {"values": abreast[side::2]}}
+        for side, dy in enumerate((-8, 12))
+    ]  # fmt: skip
+    chart = _chart(rows, [losses, speeds, points, *labels])
+    fronted = [row for row in rows if row["front"] is not None]
+    chart["layer"].insert(0, line | {"data": {"values": fronted}})
+    chart |= {"width": frame.width_px - 80, "height": 300}
+    return _svg(chart, replace(frame, spare_px=4), "measured speed against loss")
 
 
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:

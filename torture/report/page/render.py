@@ -57,10 +57,14 @@ from torture.report.page.tool_words import ToolExcerpt, words_of
 from torture.report.reading.query_rows import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
+from torture.report.trade.fronts import Front
+from torture.report.trade.speeds import estimate_in_words, job_in_words, link_in_words
+from torture.report.trade.trade import trade_of
 
 CASES_MAX = 24
 LOSSES_MAX = 2000
 _CHOICES_MAX = 12
+_FRONTS_MAX = 8
 _PAIRS_MAX = 300
 _TEMPLATES = Path(__file__).with_name("templates")
 _CHECKERS = ("btrfs-progs", "e2fsprogs", "xfsprogs")
@@ -94,6 +98,7 @@ def render_page(store: Store) -> str:
     numbers = {figures.cell: place for place, figures in enumerate(ranked, start=1)}
     by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
+    trade = trade_of(store, ranked, sensitivity)
     script, style = _text("page.js"), _text("style.css")
     return _environment().get_template("page.html.j2").render(
         store=store,
@@ -105,6 +110,8 @@ def render_page(store: Store) -> str:
         grid=grid_of(cells),
         measured=_measured(store, len(cells)),
         cuts_to_detect=CUTS_TO_DETECT,
+        trade=trade,
+        fronts=[(front, _drawn(front, numbers)) for front in trade.fronts[:_FRONTS_MAX]],
         choices=fastest[:_CHOICES_MAX],
         choices_more=max(0, len(fastest) - _CHOICES_MAX),
         is_emulated=_is_emulated(store),
@@ -149,6 +156,9 @@ def _environment() -> Environment:
         "choice": choice_in_words,
         "duration": duration_in_words,
         "latency": latency_in_words,
+        "estimate": estimate_in_words,
+        "job": job_in_words,
+        "link": link_in_words,
         "speed": speed_in_words,
         "difference": difference_in_words,
         "percent": bound_in_words,
@@ -205,6 +215,15 @@ def _pictures(
             )
         )
     return pictures
+
+
+def _drawn(front: Front, numbers: Mapping[str, int]) -> tuple[Markup, Markup]:
+    """A front for a wide page and for a phone."""
+    wide, phone = (
+        Markup(charts.front_of_cells(front, numbers, frame))
+        for frame in (charts.WIDE, charts.PHONE)
+    )
+    return wide, phone
 
 
 def _clearest(pairs: Sequence[Pair]) -> list[Pair]:

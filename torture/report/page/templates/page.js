@@ -7,6 +7,7 @@
   const sentence = document.getElementById("sentence");
   const pickers = [...choice.elements].filter((field) => field.name);
   const marks = all("[data-mark]");
+  const prices = all("#prices li");
   const rows = all("#cells tbody tr");
   const listed = all("[data-cell]");
   const chosenAtFirst = Object.fromEntries(pickers.map((picker) => [picker.name, picker.value]));
@@ -37,6 +38,7 @@
     }
     const own = marks.find((mark) => pickers.every((picker) => fits(mark, picker.name, picked[picker.name])));
     for (const mark of marks) mark.classList.toggle("own", mark === own);
+    price(own?.dataset.mark);
     const result = document.createElement("b");
     if (own) {
       result.className = own.classList[1];
@@ -50,6 +52,13 @@
       result.textContent = "not measured.";
       sentence.replaceChildren(`Over ${words}: `, result);
     }
+  };
+
+  // the prices of the picked configuration, and the first ones where it has none
+  const price = (cell) => {
+    const own = prices.filter((one) => cell && [one.dataset.subject, one.dataset.beside].includes(cell));
+    const shown = (own.length ? own : prices).slice(0, 2);
+    for (const one of prices) one.hidden = !shown.includes(one);
   };
 
   const filter = (wanted) => {
