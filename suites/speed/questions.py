@@ -68,8 +68,8 @@ R6 = _question(
     published.R6,
     (
         Row(
-            words=f"{words}, sectors of {sector} bytes",
-            cell=f"{transport}-standard-noslog{lun}-raw-bothdie",
+            words=words,
+            cell=cell,
             order=MeasureOrder(
                 jobs=tuple(
                     f"write-{kib:g}k-t1" for kib in (0.5, 4, 64, 1024, 8192) if kib >= least
@@ -77,8 +77,11 @@ R6 = _question(
                 links=(Link.GBE1, Link.GBE10),
             ),
         )
-        for words, transport in (("iSCSI", "iscsi"), ("NVMe/TCP", "nvme_tcp_single"))
-        for sector, lun, least in ((512, "", 0.5), (4096, "-lun4k", 4))
+        for words, cell, least in (
+            ("iSCSI, sectors of 512 bytes", "iscsi-standard-noslog-raw-bothdie", 0.5),
+            ("iSCSI, sectors of 4096 bytes", "iscsi-standard-noslog-lun4k-raw-bothdie", 4),
+            ("NVMe/TCP, sectors of 512 bytes", "nvme_tcp_single-standard-noslog-raw-bothdie", 0.5),
+        )
     ),
 )
 QUESTIONS = (R4, R2, R3, R1, R5, R6)
