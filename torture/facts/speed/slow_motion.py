@@ -17,7 +17,7 @@ from torture.facts.speed.link import Link
 
 SHARE_MAX = 0.1
 """The emulator's share in a figure, at most: a larger one is the emulator's figure."""
-SLOWEST = 2000
+SLOWEST = 5000
 """Slower motion would need hours for a few operations: the share then says whose time it is."""
 
 
