@@ -34,8 +34,9 @@ def test_a_published_run_is_a_description_and_records(run: Path) -> None:
     found = read_records(run / TRIALS_FILE)
     assert found.records
     assert not found.unreadable_lines
-    # live cuts, or walked recordings beside them; never a planted fault or a repetition
-    assert {record.origin for record in found.records} in ({Origin.LIVE}, {Origin.WALKED})
+    # live cuts, walked recordings or speeds; never a planted fault or a repetition
+    (origin,) = {record.origin for record in found.records}
+    assert origin in (Origin.LIVE, Origin.WALKED, Origin.MEASURED)
     for record in found.records:
         assert Cell.parse(record.cell).axes == record.axes
 
