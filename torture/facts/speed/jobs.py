@@ -29,7 +29,7 @@ class Pattern(StrEnum):
 
     @property
     def is_read(self) -> bool:
-        """Whether it reads what is there."""
+        """Whether it reads earlier data."""
         return self in (Pattern.SEQUENTIAL_READ, Pattern.RANDOM_READ)
 
 

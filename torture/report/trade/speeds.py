@@ -142,5 +142,5 @@ def link_in_words(link: str) -> str:
 
 
 def speeds_of(measurements: Iterable[Measurement]) -> list[CellSpeed]:
-    """The speeds of cells: measurements behind transport and NAS, and none of log devices alone."""
+    """The speeds of cells: measurements behind transport and NAS, without log devices measured alone."""
     return [speed_of(one) for one in measurements if not one.device]

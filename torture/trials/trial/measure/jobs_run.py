@@ -45,7 +45,7 @@ class Target:
 
 
 def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
-    """Write the whole part of the volume once: the jobs overwrite blocks, and read what is there."""
+    """Write the whole part of the volume once: the jobs overwrite and read its blocks."""
     argv = (
         "fio", "--name=layout", f"--filename={target.path}", "--rw=write", "--bs=1m", "--direct=1",
         f"--size={order.size_mib}m", "--ioengine=libaio", "--iodepth=8", "--end_fsync=1",
