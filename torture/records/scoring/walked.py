@@ -6,7 +6,8 @@ recovers a state with a loss once more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from functools import partial
 
 from torture.choices.matrix.axes import FILESYSTEM, WORKLOAD
@@ -28,14 +29,29 @@ class StateVerdict:
     acknowledged: int
     lost: int
     reasons: tuple[str, ...]
+    refusal: str = field(default="", compare=False)
+    """The words of the engine for a refused import or an unreadable volume; engines differ in them."""
 
     @property
     def loses(self) -> bool:
         """Whether the state lost something, is damaged, or did not come back."""
         return self.verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
 
+    def is_kind_of(self, other: StateVerdict) -> bool:
+        """Whether the state loses in the way of the other one, perhaps less; numbers do not count.
 
-def judge_state(cell: Cell, evidence: Evidence, *, is_imported: bool) -> StateVerdict:
+        Otherwise one mistake would be shrunk to the smallest state of another one.
+        """
+        return (self.loses, self.verdict) == (True, other.verdict) and self._kinds <= other._kinds
+
+    @property
+    def _kinds(self) -> set[str]:
+        return {re.sub(r"\d+", "#", words) for words in (self.refusal, *self.reasons)}
+
+
+def judge_state(
+    cell: Cell, evidence: Evidence, *, is_imported: bool, refusal: str = ""
+) -> StateVerdict:
     """The verdict; `evidence` has the client's look and the ledger up to the state's cut."""
     if not is_imported:
         return StateVerdict(
@@ -43,6 +59,7 @@ def judge_state(cell: Cell, evidence: Evidence, *, is_imported: bool) -> StateVe
             acknowledged=evidence.ledger.acknowledged,
             lost=evidence.ledger.acknowledged,
             reasons=("the pool cannot be imported",),
+            refusal=refusal,
         )
     terms = terms_of(cell, is_replay=True)
     found = {Layer.POOL: LayerFinding(layer=Layer.POOL, verdict=Verdict.INTACT)}

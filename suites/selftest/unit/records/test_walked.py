@@ -55,6 +55,27 @@ def test_less_evidence_is_inconclusive_and_says_why() -> None:
         assert not judged.loses
 
 
+def test_a_smaller_loss_of_the_same_kind_is_known_from_another_loss() -> None:
+    torn = StateVerdict(
+        verdict=Verdict.ROLLED_BACK, acknowledged=9, lost=3, reasons=("3 files are old", "fsck 4")
+    )
+    smaller = replace(torn, lost=1, reasons=("1 files are old",))
+    assert smaller.is_kind_of(torn)
+    assert not torn.is_kind_of(smaller)
+    assert not replace(torn, reasons=("3 files are gone",)).is_kind_of(torn)
+    assert not replace(torn, verdict=Verdict.CORRUPTED).is_kind_of(torn)
+    intact = replace(torn, verdict=Verdict.INTACT, lost=0, reasons=())
+    assert not intact.is_kind_of(intact)
+
+
+def test_two_refused_imports_differ_by_zfs_own_words() -> None:
+    refused = _judged(evidence(), is_imported=False)
+    one, other = (replace(refused, refusal=words) for words in ("no such device", "I/O error"))
+    assert one == other
+    assert one.is_kind_of(one)
+    assert not one.is_kind_of(other)
+
+
 def test_a_loss_outranks_missing_evidence() -> None:
     seen = without(evidence(found=MIXED), Step.FS_CHECK)
     assert _judged(seen).verdict is Verdict.CORRUPTED

@@ -23,6 +23,7 @@ from torture.facts.evidence.folder import CUT, SPEC, write_document
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import load_recording
+from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
@@ -36,7 +37,7 @@ from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.engine import recovered_of
 from torture.trials.trial.walk.ground import FirstEnd
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
-from torture.trials.trial.walk.shrink import Dropped, fewest
+from torture.trials.trial.walk.shrink import Dropped, fewest, smallest
 from torture.trials.trial.walk.walk import (
     ground_and_states,
     recover_contents_afresh,
@@ -80,6 +81,25 @@ def test_the_questions_are_bounded_and_never_repeated() -> None:
     assert len(asked) == len(set(asked)) == 12
     assert {3, 40} <= set(found)
     assert len(found) < 64
+
+
+def test_a_loss_is_not_shrunk_to_a_smaller_one_of_another_kind() -> None:
+    """Writes 3 and 9 together lose the pool; write 5 alone loses an acknowledged write."""
+    kept = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
+    old = replace(kept, verdict=Verdict.ROLLED_BACK, lost=1, reasons=("1 is old",))
+    pool = replace(kept, verdict=Verdict.POOL_LOST, lost=5, reasons=("no pool",))
+
+    def judge(state: DistinctState) -> StateVerdict:
+        if {3, 9} <= set(state.dropped):
+            return pool
+        return old if 5 in state.dropped else kept
+
+    found = DistinctState(key=1, cut=20, survivors=(1,), dropped=tuple(range(2, 12)))
+    shrunk = smallest(found, pool, judge)
+    assert shrunk is not None
+    assert (shrunk[0].dropped, shrunk[1]) == ((3, 9), pool)
+    assert sorted(shrunk[0].survivors) == [1, 2, 4, 5, 6, 7, 8, 10, 11]
+    assert smallest(found, pool, lambda _state: kept) is None
 
 
 def test_ranges_are_joined_and_read_in_pieces() -> None:

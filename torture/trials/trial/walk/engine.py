@@ -35,6 +35,13 @@ class Recovered:
     """The pool's state and errors as `health_in_words` has them; empty where no pool is imported."""
     took_us: int = 0
 
+    @property
+    def refusal(self) -> str:
+        """Why there is no content to look at; empty where there is one."""
+        if not self.is_imported:
+            return self.reason or "the import was refused"
+        return f"the volume gave error {self.volume_errno}" if self.volume_errno else ""
+
     def is_like(self, other: Recovered) -> bool:
         """Whether both recoveries ended alike; engines differ in their words and errors."""
         if not self.is_imported or not other.is_imported:

@@ -1,12 +1,32 @@
-"""The fewest dropped writes that still lose something (pure; Zeller's ddmin, TSE 28(2), 2002)."""
+"""The fewest dropped writes that still lose in the same way (pure; Zeller's ddmin, TSE 28(2), 2002)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from torture.facts.states.states import DistinctState
+from torture.records.scoring.walked import StateVerdict
+
 Dropped = tuple[int, ...]
 """Submissions of the writes that do not survive, ascending."""
+_STATES_MAX = 100
+
+
+def smallest(
+    state: DistinctState, judged: StateVerdict, judge: Callable[[DistinctState], StateVerdict]
+) -> tuple[DistinctState, StateVerdict] | None:
+    """A state with the fewest dropped writes that still loses as this one does, and its verdict.
+
+    `judge` recovers some 100 states at most. None when the last one no longer loses.
+    """
+
+    def loses(part: Dropped) -> bool:
+        return judge(state.dropping_only(part)).is_kind_of(judged)
+
+    found = state.dropping_only(fewest(state.dropped, loses, asks_max=_STATES_MAX))
+    shown = judge(found)
+    return (found, shown) if shown.is_kind_of(judged) else None
 
 
 def fewest(dropped: Sequence[int], loses: Callable[[Dropped], bool], *, asks_max: int) -> Dropped:

@@ -34,10 +34,9 @@ from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engine import GaveUp, Recovered
 from torture.trials.trial.walk.engines import engines_of
 from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
-from torture.trials.trial.walk.shrink import Dropped, fewest
+from torture.trials.trial.walk.shrink import smallest
 
 _LOSSES_KEPT = 20
-_SHRINKING_STATES_MAX = 100
 _REPEATED_EVERY = 50
 """One state in so many is recovered twice, and by both engines where that is asked for. One that is
 proven equal to an earlier one is recovered all the same."""
@@ -175,7 +174,9 @@ class Walker:
         self._contents.give_client_back()
         self._engines.close()
 
-    def verdict_of(self, look: Evidence, state: CrashState, *, is_imported: bool) -> StateVerdict:
+    def verdict_of(
+        self, look: Evidence, state: CrashState, *, is_imported: bool, refusal: str = ""
+    ) -> StateVerdict:
         """The verdict by a client's look, and by the acknowledgements before the state's cut."""
         earlier = self.cut_of(state)
         lived = replace(
@@ -184,7 +185,7 @@ class Walker:
             ledger=earlier.ledger_of(self._ledger),
         )
         seen = replace(lived, tools=look.tools, readbacks=look.readbacks)
-        return judge_state(self._trial.cell, seen, is_imported=is_imported)
+        return judge_state(self._trial.cell, seen, is_imported=is_imported, refusal=refusal)
 
     def cut_of(self, state: CrashState) -> Confirmation:
         """The cut of the load that led to this state."""
@@ -250,18 +251,17 @@ class Walker:
 
     def _is_seen(self, recovered: Recovered) -> bool:
         """Whether a client need not look at the content."""
-        is_read = recovered.is_imported and not recovered.volume_errno
-        return not is_read or self._contents.seen(recovered.content) is not None
+        return bool(recovered.refusal) or self._contents.seen(recovered.content) is not None
 
     def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
         """The verdict by the content and the acknowledgements before the cut."""
         self._content, self._health = recovered.content, recovered.health
         marks = sum(1 for seq in self._marks if seq <= self.ground.acknowledged_by(state))
         known = self._judged.get((recovered.content, marks))
-        if known is None:
-            is_read = recovered.is_imported and not recovered.volume_errno
+        if known is None or recovered.refusal:
+            is_read = not recovered.refusal
             look = self._look(recovered.content) if is_read else self._live
-            known = self.verdict_of(look, state, is_imported=is_read)
+            known = self.verdict_of(look, state, is_imported=is_read, refusal=recovered.refusal)
             self._judged[recovered.content, marks] = known
         return known
 
@@ -285,11 +285,10 @@ class Walker:
             return
         dropped = None
         if self.first_loss is None:
-            shrunk = self._shrunk(state)
-            shown = self._judge_state(shrunk)
-            if shown.loses:  # else the loss came by chance: the state is kept as it was found
-                state, judged = shrunk, shown
-                dropped = tuple(self._described(write, shrunk.torn) for write in shrunk.dropped)
+            shrunk = smallest(state, judged, self._judge_state)
+            if shrunk is not None:  # else it came by chance: the state is kept as found
+                state, judged = shrunk
+                dropped = tuple(self._described(write, state.torn) for write in state.dropped)
         crash_state = state.crash_state(self.ground.recording, self._names)
         cut = self.cut_of(crash_state)
         if self.first_loss is None:
@@ -304,14 +303,6 @@ class Walker:
             dropped=dropped,
         )
         self.document = replace(self.document, losses=(*self.document.losses, loss))
-
-    def _shrunk(self, state: DistinctState) -> DistinctState:
-        """The state with the fewest dropped writes that still loses something."""
-
-        def loses(part: Dropped) -> bool:
-            return self._judge_state(state.dropping_only(part)).loses
-
-        return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
 
     def _described(self, submission: int, torn: Survivor | None) -> DroppedWrite:
         recording = self.ground.recording
