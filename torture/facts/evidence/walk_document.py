@@ -48,7 +48,7 @@ class WalkedLoss(Document):
     unflushed: Count = 0
     """The writes before its cut that no flush covers."""
     dropped: tuple[DroppedWrite, ...] | None = None
-    """The fewest of them whose absence still loses something; None where this was not sought.
+    """The fewest of them whose absence still loses in this way; None where this was not sought.
 
     Without any, the lost data were only in the memory of the NAS.
     """

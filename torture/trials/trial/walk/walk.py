@@ -89,7 +89,6 @@ def walk(
     chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
     labels = () if around is not None else _with_torn_labels(trial, cut, states)
     chosen += drawn(labels, wanted // _LABELS_PART, seed=f"walk/{trial.spec.seed}/labels")
-    root = next(iter(chosen), None)
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
             trial,
@@ -104,8 +103,8 @@ def walk(
             nested_s = trial.spec.walk_minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
             walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
             recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
+            root = walker.next_root(chosen)
             if nested and root is not None:
-                root = walker.reached_new or root
                 _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
     evidence.write(WALK, replace(walker.document, distinct=len(states) + len(labels)).as_json())
     return walker.first_loss
@@ -170,12 +169,13 @@ def _walk_recoveries(
 ) -> None:
     """Cut the recovery from this state, then the recovery from a state of that cut, and so on.
 
-    It ends early after a loss: the state with the loss is recovered again instead.
+    It ends early where such a recovery itself loses something.
     """
     names = [disk.serial for disk in trial.disks_left]
-    ground, state = walker.ground, root
+    ground = walker.ground
+    state: DistinctState | None = root
     for depth in range(2, _DEEPEST + 1):
-        if walker.first_loss is not None or time.monotonic() > until_s:
+        if state is None or time.monotonic() > until_s:
             return
         crash_state = state.crash_state(ground.recording, names)
         walker.close()  # libvirt has one NAS of a name
@@ -187,7 +187,7 @@ def _walk_recoveries(
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
         walker.recover_all(ground, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)
-        state = walker.reached_new or chosen[0]
+        state = walker.next_root(chosen)
 
 
 def recover_contents_afresh(

@@ -37,6 +37,8 @@ from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
 from torture.trials.trial.walk.shrink import smallest
 
 _LOSSES_KEPT = 20
+_KINDS_SHRUNK_MAX = 4
+"""More of them, each with up to 100 recoveries, would take the time of the walk."""
 _REPEATED_EVERY = 50
 """One state in so many is recovered twice, and by both engines where that is asked for. One that is
 proven equal to an earlier one is recovered all the same."""
@@ -97,16 +99,19 @@ class Walker:
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
         self.document = WalkDocument(engine=trial.spec.walk_engine, depth=1)
+        self._shrunk: list[StateVerdict] = []
+        """The first loss of each kind, which the smallest state of its kind stands for."""
         self.first_loss: LostState | None = None
-        self.reached_new: DistinctState | None = None
+        self._reached_new: DistinctState | None = None
         """Of the states recovered last, the latest that ran code of ZFS which none before it had run."""
+        self._intact: set[int] = set()
 
     def recover_all(
         self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
     ) -> None:
         """Recover and judge the states, until the time is up."""
         self.ground = ground
-        self.reached_new = None
+        self._reached_new, self._intact = None, set()
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
             if time.monotonic() > until_s:
@@ -115,8 +120,10 @@ class Walker:
                 self._show(f"walk {self._states.total()}")
             reached = self._engines.reached_new
             judged = self._judge_state(state, number=number)
-            if self._engines.reached_new > reached:
-                self.reached_new = state
+            if judged.verdict is Verdict.INTACT:
+                self._intact.add(state.key)
+                if self._engines.reached_new > reached:
+                    self._reached_new = state
             self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
             if self._content and ground.acknowledged is None:
@@ -131,6 +138,11 @@ class Walker:
                 self._keep_loss(state, judged)
             walked_ms = round((time.monotonic() - begun_s) * 1000)
             self._count(walked_ms=earlier_ms + walked_ms)
+
+    def next_root(self, states: Sequence[DistinctState]) -> DistinctState | None:
+        """The state whose recovery is to be cut: of those recovered last, one that lost nothing."""
+        first = next((state for state in states if state.key in self._intact), None)
+        return self._reached_new or first
 
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
@@ -281,10 +293,14 @@ class Walker:
             self._spent_s[work] += time.monotonic() - begun_s
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
-        if len(self.document.losses) >= _LOSSES_KEPT:
+        is_new = len(self._shrunk) < _KINDS_SHRUNK_MAX and not any(
+            judged.is_kind_of(known) for known in self._shrunk
+        )
+        if len(self.document.losses) >= _LOSSES_KEPT and not is_new:
             return
         dropped = None
-        if self.first_loss is None:
+        if is_new:
+            self._shrunk.append(judged)
             shrunk = smallest(state, judged, self._judge_state)
             if shrunk is not None:  # else it came by chance: the state is kept as found
                 state, judged = shrunk
