@@ -70,14 +70,15 @@ def _of_documents(row: Row, documents: Sequence[MeasuredDocument]) -> Iterator[F
     for link in row.order.links:
         for name in row.order.jobs:
             ended = [
-                job
+                (document.slow_motion_of(job), job)
                 for document in documents
                 for job in document.jobs
                 if (job.link, job.job) == (link, name)
             ]
-            slow = tuple(dict.fromkeys(document.slow_motion for document in documents))
             if ended:
-                yield _figure(row, ended, slow)
+                yield _figure(
+                    row, [job for _, job in ended], tuple(dict.fromkeys(n for n, _ in ended))
+                )
 
 
 def _figure(row: Row, ended: Sequence[MeasuredJob], slow_motion: tuple[int, ...]) -> Figure:

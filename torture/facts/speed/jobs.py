@@ -67,8 +67,17 @@ class FioJob:
             raise ValueError(f"{name!r}: a thread and a sector of 512 bytes at least")
         return job
 
+    @property
+    def requests(self) -> int:
+        """The requests of all threads that are under way at a time."""
+        return self.threads * (1 if self._waits_for_each else _CACHED_DEPTH)
+
+    @property
+    def _waits_for_each(self) -> bool:
+        return self.pattern in (Pattern.SYNC_WRITE, Pattern.RANDOM_READ)
+
     def _depth(self) -> tuple[str, ...]:
-        if self.pattern in (Pattern.SYNC_WRITE, Pattern.RANDOM_READ):
+        if self._waits_for_each:
             return ("--ioengine=psync",)
         return ("--ioengine=libaio", f"--iodepth={_CACHED_DEPTH}")
 

@@ -29,6 +29,8 @@ class MeasuredJob(Document):
     link: str = ""
     """The link between client and NAS; empty where it is not modelled."""
     round: Count = 0
+    slow_motion: Count = 0
+    """Modelled times took so many times as long; 0: as many as the document says."""
     operations: Count = 0
     operations_per_s: Measure = 0.0
     mib_per_s: Measure = 0.0
@@ -51,12 +53,12 @@ class MeasuredDocument(Document):
     device: str = ""
     """The class of a log device that was measured alone."""
     slow_motion: Count = 1
-    """Modelled times took so many times as long."""
+    """The greatest of all jobs."""
     jobs: tuple[MeasuredJob, ...] = ()
     unmodelled_ms: dict[str, Measure] = field(default_factory=dict)
     """Job to the mean time of an operation without modelled disks and link: the emulator's own."""
     timers: dict[str, str] = field(default_factory=dict)
-    """Each timer that was multiplied, `machine:path`, and its value in the measurement."""
+    """Each timer that was multiplied, `machine:path`, and its value in the document's slow motion."""
     size_mib: Count = 0
     """The part of the volume that the jobs use."""
     client_memory_mib: Count = 0
@@ -65,3 +67,7 @@ class MeasuredDocument(Document):
     """The size of the NAS's cache at the end (`arcstats`)."""
     steal_share: Measure = 0.0
     """The part of the processors' time that the host of this machine took away, 0 to 1."""
+
+    def slow_motion_of(self, job: MeasuredJob) -> int:
+        """The slow motion of one of its jobs."""
+        return job.slow_motion or self.slow_motion

@@ -8,7 +8,6 @@ then multiplied by N: a rate of 5 writes a second in slow motion of 20 stands fo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torture.facts.recording.disks import Profile
@@ -75,26 +74,26 @@ def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
     return min(end.operations_per_s / unmodelled.operations_per_s, 1.0)
 
 
-def chosen_slow_motion(
-    unmodelled: Mapping[FioJob, FioEnd], profile: Profile, links: Sequence[Link]
-) -> int:
-    """The least slow motion in which the emulator has little share in any job.
+def chosen_slow_motion(job: FioJob, unmodelled: FioEnd, profile: Profile, link: Link | None) -> int:
+    """The least slow motion in which the emulator has little share in this job over this link.
 
-    `unmodelled`: each job without modelled disks and link. `profile`: that of the disk on which a
-    synchronous write may wait. Each job may wait for the fastest link alone, where one is modelled: a
-    NAS may answer before anything is stable.
+    Each job and link has its own. A slower one than needed asks the kernels to wait for links of a
+    few kilobits a second, and they give up. `unmodelled`: the job without modelled disks and link.
+    `profile`: that of the disk on which a synchronous write may wait. The job may wait for the link
+    alone, where one is modelled: a NAS may answer before anything is stable.
     """
-    needed = [
-        _times_needed(_modelled_s(job, profile, links), 1 / end.operations_per_s)
-        for job, end in unmodelled.items()
-    ]
-    return max(1, min(math.ceil(max(needed)), SLOWEST))
+    needed = _times_needed(_modelled_s(job, profile, link), 1 / unmodelled.operations_per_s)
+    return max(1, min(math.ceil(needed), SLOWEST))
 
 
-def _modelled_s(job: FioJob, profile: Profile, links: Sequence[Link]) -> float:
-    """The least time of an operation by the model alone, with all threads at work."""
+def _modelled_s(job: FioJob, profile: Profile, link: Link | None) -> float:
+    """The least time of an operation by the model alone, with all requests at work."""
     bytes_ = job.block_kib * 1024
-    times_s = [bytes_ * 8 / link.rate_bits_per_s for link in links]
+    times_s = []
+    if link is not None:
+        transfer_s = bytes_ * 8 / link.rate_bits_per_s
+        turn_s = (link.round_trip_us / 1e6 + transfer_s) / job.requests
+        times_s.append(max(transfer_s, turn_s))
     if job.pattern is Pattern.SYNC_WRITE:
         transfer_s = bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
         times_s.append((profile.write_us + profile.flush_us) / 1e6 / job.threads + transfer_s)

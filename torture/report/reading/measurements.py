@@ -77,7 +77,7 @@ def measurements_of(lines: Callable[..., Iterator[tuple[Any, TrialRecord]]]) -> 
             subject = _Subject(record.cell, document.place, alone, job, link)
             key = RoundKey(record.origin_run, record.zfs, turn, ended.round)
             rounds.setdefault(subject, {})[key] = ended
-            slow.setdefault(subject, []).append(document.slow_motion)
+            slow.setdefault(subject, []).append(document.slow_motion_of(ended))
     return [
         Measurement(
             **subject._asdict(),

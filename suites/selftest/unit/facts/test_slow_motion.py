@@ -39,7 +39,7 @@ def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> FioEnd:
 def test_the_chosen_motion_leaves_the_emulator_little(own_ms: float, modelled_ms: float) -> None:
     """By a simulated job: an operation takes the model's slowed time and the emulator's own."""
     unmodelled = _end(own_ms)
-    chosen = chosen_slow_motion({_SYNC: unmodelled}, Profile(write_us=modelled_ms * 1000), [])
+    chosen = chosen_slow_motion(_SYNC, unmodelled, Profile(write_us=modelled_ms * 1000), None)
     run = _end(modelled_ms * chosen + own_ms)
     if chosen < SLOWEST:
         assert share_of_emulator(run, unmodelled) <= SHARE_MAX + 1e-9
@@ -57,34 +57,38 @@ def test_a_figure_in_real_time_is_multiplied() -> None:
     assert real.operations == 100
 
 
-def test_the_slowest_job_decides() -> None:
-    ends = {_SYNC: _end(1.0), _WRITE: _end(10.0, bytes_=1 << 17)}
-    profile = Profile(write_us=1000)
-    assert chosen_slow_motion(ends, profile, []) == 9
-    del ends[_SYNC]
-    # 128 KiB take 1.05 ms on 1 GbE, and a tenth of that on the fastest link
-    assert chosen_slow_motion(ends, profile, [Link.GBE1]) == 86
-    assert chosen_slow_motion(ends, profile, [Link.GBE1, Link.GBE10]) == 859
+def test_each_link_has_a_motion_of_its_own() -> None:
+    """128 KiB take 1.05 ms on 1 GbE, and a tenth of that on 10 GbE."""
+    end, profile = _end(10.0, bytes_=1 << 17), Profile(write_us=1000)
+    assert chosen_slow_motion(_WRITE, end, profile, None) == 1
+    assert chosen_slow_motion(_WRITE, end, profile, Link.GBE1) == 86
+    assert chosen_slow_motion(_WRITE, end, profile, Link.GBE10) == 859
+
+
+def test_a_job_of_one_request_waits_for_the_round_trip() -> None:
+    """4 KiB take 233 us over 1 GbE with the round trip, and 33 us without."""
+    job, by_four = FioJob.parse("randread-4k-t1"), FioJob.parse("randread-4k-t4")
+    assert chosen_slow_motion(job, _end(1.0), Profile(), Link.GBE1) == 39
+    assert chosen_slow_motion(by_four, _end(1.0), Profile(), Link.GBE1) == 155
 
 
 def test_a_synchronous_write_waits_for_its_transfer_too() -> None:
-    ends = {FioJob.parse("syncwrite-1024k-t1"): _end(11.0)}
-    assert chosen_slow_motion(ends, Profile(mib_per_s=100), []) == 10
-    assert chosen_slow_motion(ends, Profile(mib_per_s=100, flush_us=20_000), []) == 4
+    job, end = FioJob.parse("syncwrite-1024k-t1"), _end(11.0)
+    assert chosen_slow_motion(job, end, Profile(mib_per_s=100), None) == 10
+    assert chosen_slow_motion(job, end, Profile(mib_per_s=100, flush_us=20_000), None) == 4
 
 
 def test_a_nas_may_answer_before_the_disk_does() -> None:
-    """Then 4 KiB take 33 us on 1 GbE, whatever the disk takes."""
+    """Then 4 KiB take 233 us on 1 GbE, whatever the disk takes."""
     profile = Profile(write_us=10_000)
-    assert chosen_slow_motion({_SYNC: _end(1.0)}, profile, []) == 1
-    assert chosen_slow_motion({_SYNC: _end(1.0)}, profile, [Link.GBE1]) == 275
-    by_four = {FioJob.parse("syncwrite-4k-t4"): _end(9.0)}
-    assert chosen_slow_motion(by_four, profile, []) == 33
+    assert chosen_slow_motion(_SYNC, _end(1.0), profile, None) == 1
+    assert chosen_slow_motion(_SYNC, _end(1.0), profile, Link.GBE1) == 39
+    assert chosen_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 33
 
 
 def test_without_a_model_there_is_no_slow_motion() -> None:
-    assert chosen_slow_motion({_SYNC: _end(5.0)}, Profile(), []) == 1
-    assert chosen_slow_motion({_SYNC: _end(5.0)}, Profile(write_us=0.01), []) == SLOWEST
+    assert chosen_slow_motion(_SYNC, _end(5.0), Profile(), None) == 1
+    assert chosen_slow_motion(_SYNC, _end(5.0), Profile(write_us=0.01), None) == SLOWEST
 
 
 def test_a_timer_is_a_whole_number_of_its_unit() -> None:

@@ -58,8 +58,11 @@ class Rig:
 def ended_of(rig: Rig, *, is_recorded: bool = True) -> list[Any]:
     order = MeasureOrder(jobs=(SYNC,), rounds=2)
     unmodelled = {SYNC: parse_fio(REPORT, FioJob.parse(SYNC))}
+    motions = {("", SYNC): 40}
     target = rig.target(is_recorded=is_recorded)
-    return list(run_rounds(target, order, cast("Any", rig), slow_motion=40, unmodelled=unmodelled))
+    return list(
+        run_rounds(target, order, cast("Any", rig), slow_motion=motions, unmodelled=unmodelled)
+    )
 
 
 def test_the_last_round_is_counted_until_its_groups_are_on_disks() -> None:

@@ -91,15 +91,23 @@ def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
     unmodelled = run_unmodelled(machines.target, _ORDER, evidence)
     assert machines.happened == ["slow 0", "fio 4096", "fio 16384"]
     machines.happened.clear()
-    ended = run_rounds(machines.target, _ORDER, evidence, slow_motion=20, unmodelled=unmodelled)
-    jobs = [one.job for one in ended]
-    one, other = (
-        ["slow 20", f"fio {bytes_}", "slow 0", "settle", "slow 0"] for bytes_ in (4096, 16384)
+    motions = {(link, job): 20 for link in _ORDER.links for job in _ORDER.jobs}
+    motions[Link.GBE1, "syncwrite-16k-t1"] = 30
+    ended = run_rounds(
+        machines.target, _ORDER, evidence, slow_motion=motions, unmodelled=unmodelled
     )
+    jobs = [one.job for one in ended]
+    small, large, small_linked, large_linked = (
+        [f"link {link} {n}", f"slow {n}", f"fio {bytes_}", "slow 0", "settle", "slow 0"]
+        for link, bytes_, n in (
+            ("none", 4096, 20), ("none", 16384, 20), ("gbe1", 4096, 20), ("gbe1", 16384, 30)
+        )
+    )  # fmt: skip
     assert machines.happened == [
-        "link none 20", *one, *other, "link gbe1 20", *one, *other,
-        "link gbe1 20", *other, *one, "link none 20", *other, *one,
+        *small, *large, *small_linked, *large_linked,
+        *large_linked, *small_linked, *large, *small,
     ]  # fmt: skip
+    assert [job.slow_motion for job in jobs] == [20, 20, 20, 30, 30, 20, 20, 20]
     assert [(job.round, job.link) for job in jobs] == [
         (0, ""), (0, ""), (0, "gbe1"), (0, "gbe1"), (1, "gbe1"), (1, "gbe1"), (1, ""), (1, ""),
     ]  # fmt: skip
@@ -107,7 +115,7 @@ def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
     assert jobs[0].operations_per_s == pytest.approx(end.operations_per_s * 20, abs=1e-5)
     assert jobs[0].mean_ms == pytest.approx(end.mean_ms / 20, abs=1e-5)
     assert jobs[0].emulator_share == 1, "the played job is as quick without a model"
-    assert jobs[0].link_lost == 5, "those lost in its own time"
+    assert jobs[0].link_lost == 6, "its own link's"
 
 
 def test_a_fio_that_fails_is_the_machinerys_failure(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step
 from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
 from torture.facts.speed.measured_document import MeasuredJob
-from torture.facts.speed.slow_motion import in_real_time, share_of_emulator
+from torture.facts.speed.slow_motion import Timer, in_real_time, share_of_emulator, timers_script
 from torture.facts.speed.write_path import JobSpan
 from torture.machines.lab.machine import Machine
 from torture.records.record.measure_order import MeasureOrder
@@ -19,6 +19,7 @@ from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 
 _START_S = 120
 """The time in which fio starts and ends, beside its run."""
+_SCRIPT_DEADLINE_S = 60
 _DIGITS = 6
 
 
@@ -38,10 +39,17 @@ class Target:
     It gives a function that counts the frames which the link has dropped."""
     recorded: Recorded | None = None
     """The recording of the disks, if there is one."""
+    timed: Mapping[str, tuple[Machine, tuple[Timer, ...]]] = field(default_factory=dict)
+    """By their names, the machines whose kernels have timers."""
 
     def last_event(self) -> int:
         """The number of the recording's last event; 0 without a recording."""
         return self.recorded.last_event() if self.recorded is not None else 0
+
+    def time(self, times: int) -> None:
+        """Make the kernels' timers so many times as long."""
+        for machine, timers in self.timed.values():
+            machine.must("sh", "-c", timers_script(timers, times), deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
@@ -71,37 +79,40 @@ def run_rounds(
     order: MeasureOrder,
     evidence: EvidenceWriter,
     *,
-    slow_motion: int,
-    unmodelled: dict[str, FioEnd],
+    slow_motion: Mapping[tuple[str, str], int],
+    unmodelled: Mapping[str, FioEnd],
 ) -> Iterator[EndedJob]:
     """Every job over every link in each round, as it would be without slow motion.
 
-    The recording counts the last round.
+    `slow_motion`: link and job to the motion of both. The recording counts the last round.
     """
     for number in range(order.rounds):
         is_counted = target.recorded is not None and number == order.rounds - 1
-        settled_in = min(slow_motion, SETTLING_MAX) if is_counted else 0
         for link in _turned(order.links, number):
-            with target.linked(link, slow_motion) as count_lost:
-                for name in _turned(order.jobs, number):
-                    lost_before, first = count_lost(), target.last_event()
-                    target.slow(slow_motion)
+            for name in _turned(order.jobs, number):
+                times = slow_motion[link, name]
+                settled_in = min(times, SETTLING_MAX) if is_counted else 0
+                target.time(times)
+                with target.linked(link, times) as count_lost:
+                    first = target.last_event()
+                    target.slow(times)
                     end = _run(target, name, order, evidence)
                     ended = target.last_event()
                     target.slow(settled_in)
                     target.settle()
                     target.slow(0)
-                    span = JobSpan(
-                        first=first, ended=ended, last=target.last_event(),
-                        slow_motion=slow_motion, settled_in=settled_in,
-                    )  # fmt: skip
-                    share = share_of_emulator(end, unmodelled[name])
-                    measured = _measured(name, link, number, in_real_time(end, slow_motion), share)
-                    yield EndedJob(
-                        job=replace(measured, link_lost=count_lost() - lost_before),
-                        span=span if is_counted else None,
-                        work=work_of(name, end, warm_up_s=order.warm_up_s, times=slow_motion),
-                    )
+                    lost = count_lost()
+                span = JobSpan(
+                    first=first, ended=ended, last=target.last_event(),
+                    slow_motion=times, settled_in=settled_in,
+                )  # fmt: skip
+                share = share_of_emulator(end, unmodelled[name])
+                measured = _measured(name, link, number, in_real_time(end, times), share)
+                yield EndedJob(
+                    job=replace(measured, link_lost=lost, slow_motion=times),
+                    span=span if is_counted else None,
+                    work=work_of(name, end, warm_up_s=order.warm_up_s, times=times),
+                )
 
 
 def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:

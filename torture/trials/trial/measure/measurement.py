@@ -17,7 +17,6 @@ from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, Me
 from torture.facts.speed.slow_motion import (
     CLIENT_TIMERS,
     NAS_TIMERS,
-    Timer,
     chosen_slow_motion,
 )
 from torture.machines.lab.domains import Disk
@@ -86,9 +85,9 @@ def _measure_volume(
         settle=lambda: settle(nas),
         linked=linked,
         recorded=Recorded(shelf=shelf, shape=shape_of(trial.cell)),
+        timed={"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)},
     )
-    timed = {"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)}
-    document = _measured(target, order, evidence, timed=timed, profile=_answering(trial))
+    document = _measured(target, order, evidence, profile=_answering(trial))
     arc = nas.must("sh", "-c", _ARC, deadline_s=_SCRIPT_DEADLINE_S).stdout
     return replace(document, arc_bytes=int(arc), nas_memory_mib=nas.spec.memory_mib)
 
@@ -113,10 +112,9 @@ def _measure_log_device(
             slow=shelf.control.slow,
             settle=lambda: None,
             linked=lambda _link, _times: nullcontext(_no_drops),
+            timed={"client": (client, CLIENT_TIMERS)},
         )
-        return _measured(
-            target, order, evidence, timed={"client": (client, CLIENT_TIMERS)}, profile=profile
-        )
+        return _measured(target, order, evidence, profile=profile)
 
 
 def _client_alone(trial: Trial, machines: Machines, stack: ExitStack) -> Machine:
@@ -128,30 +126,22 @@ def _client_alone(trial: Trial, machines: Machines, stack: ExitStack) -> Machine
 
 
 def _measured(
-    target: Target,
-    order: MeasureOrder,
-    evidence: EvidenceWriter,
-    *,
-    timed: dict[str, tuple[Machine, tuple[Timer, ...]]],
-    profile: Profile,
+    target: Target, order: MeasureOrder, evidence: EvidenceWriter, *, profile: Profile
 ) -> MeasuredDocument:
     with evidence.stage("lay out"):
         lay_out(target, order, evidence)
     with evidence.stage("measure the emulator"):
         unmodelled = run_unmodelled(target, order, evidence)
-    slow_motion = order.slow_motion or chosen_slow_motion(
-        {FioJob.parse(name): end for name, end in unmodelled.items()},
-        profile,
-        [Link(link) for link in order.links if link],
-    )
-    timers = {}
-    for name, (machine, its_timers) in timed.items():
-        for timer in its_timers:
-            machine.must("sh", "-c", timer.script(slow_motion), deadline_s=_SCRIPT_DEADLINE_S)
-            timers[f"{name}:{timer.path}"] = str(round(timer.normal * slow_motion))
+    motions = {
+        (link, name): order.slow_motion
+        or chosen_slow_motion(FioJob.parse(name), end, profile, Link(link) if link else None)
+        for link in order.links
+        for name, end in unmodelled.items()
+    }
+    slowest = max(motions.values())
     with evidence.stage("measure"):
         ended = tuple(
-            run_rounds(target, order, evidence, slow_motion=slow_motion, unmodelled=unmodelled)
+            run_rounds(target, order, evidence, slow_motion=motions, unmodelled=unmodelled)
         )
     with evidence.stage("count"):
         recorded = target.recorded
@@ -159,10 +149,14 @@ def _measured(
     return MeasuredDocument(
         place=order.place,
         device=order.device,
-        slow_motion=slow_motion,
+        slow_motion=slowest,
         jobs=jobs,
         unmodelled_ms={name: round(end.mean_ms, 6) for name, end in unmodelled.items()},
-        timers=timers,
+        timers={
+            f"{name}:{timer.path}": str(round(timer.normal * slowest))
+            for name, (_, timers) in target.timed.items()
+            for timer in timers
+        },
         size_mib=order.size_mib,
         client_memory_mib=target.client.spec.memory_mib,
     )
