@@ -87,12 +87,12 @@ def parse_mount(output: ToolOutput) -> Attempt:
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
     """The lines of a `dmesg` about filesystems and the disk, as far as it goes; never raises."""
-    lines = lines_of(output)
+    text = "\n".join(lines_of(output))
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
         disk_failed=_DISK_FAILED.search(output.stdout) is not None,
-        complaints=_found(_COMPLAINT, lines),
-        bad_copies=_found(_BAD_COPY, lines),
+        complaints=_found(_COMPLAINT, text),
+        bad_copies=_found(_BAD_COPY, text, words=("btrfs",)),
     )
 
 
@@ -103,6 +103,7 @@ _PANIC = re.compile(
 """OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c` (`vcmn_err` has
 `PANIC: `, for `zfs_panic_recover` too): the thread that prints it stops for ever. And
 `module/zfs/zio.c`, `zio_suspend`: every thread that waits for the pool stops, too."""
+_PANIC_WORDS = ("verify", "panic", "has encountered an uncorrectable i/o failure")
 _REPLAY = re.compile(
     r"(ZFS replay transaction error \d+|ZFS read log block error \d+|"
     r"zil_parse: lr_t (overrun|has an invalid reclen)|can't open objset (for )?\d+, error \d+).*"
@@ -111,6 +112,7 @@ _REPLAY = re.compile(
 replayed (`zil_replay_error`). Or a claimed block was unreadable or holds no record (`zil_parse`).
 The log's end is a block that is not there, and has no message. Or the log of a dataset could not be
 claimed at all (`zil_claim`) or checked (`zil_check_log_chain`)."""
+_REPLAY_WORDS = ("zfs re", "zil_parse: lr_t", "can't open objset")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,10 +125,20 @@ class NasLog:
 
 def read_nas_log(lines: list[str]) -> NasLog:
     """These lines among those of a NAS's `dmesg`, as far as it goes; never raises."""
-    return NasLog(panics=_found(_PANIC, lines), replay_errors=_found(_REPLAY, lines))
+    text = "\n".join(lines)
+    return NasLog(
+        panics=_found(_PANIC, text, words=_PANIC_WORDS),
+        replay_errors=_found(_REPLAY, text, words=_REPLAY_WORDS),
+    )
 
 
-def _found(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, ...]:
-    # one search is quicker than one for each line; no pattern crosses the end of a line
-    found = (match[0] for match in pattern.finditer("\n".join(lines)))
-    return tuple(dict.fromkeys(found))
+def _found(
+    pattern: re.Pattern[str], text: str, *, words: tuple[str, ...] = ("",)
+) -> tuple[str, ...]:
+    """The matches in a text. Where it has one, it has one of the words in some case."""
+    # a search for a word is a hundred times as quick as one for the pattern
+    lowered = text.lower()
+    if not any(word in lowered for word in words):
+        return ()
+    # no pattern crosses the end of a line
+    return tuple(dict.fromkeys(match[0] for match in pattern.finditer(text)))
