@@ -45,6 +45,7 @@ class PathFigure:
         paths = self._paths
         written = sum(sum(one.bytes for one in path.places.values()) for path in paths)
         client_bytes = sum(path.client_bytes for path in paths)
+        late = [one for path in paths if (one := path.late_share) is not None]
         per_operation = [one for path in paths if (one := path.flushes_per_operation) is not None]
         return WritePath(
             places=_together([path.places for path in paths]),
@@ -52,6 +53,7 @@ class PathFigure:
             client_operations=sum(path.client_operations for path in paths),
             client_bytes=client_bytes,
             amplification=written / client_bytes if client_bytes else None,
+            late_share=mean(late) if late else None,
             flushes_per_operation=mean(per_operation) if per_operation else None,
             wait=_mean_wait([path.wait for path in paths if path.wait is not None]),
         )
@@ -128,7 +130,7 @@ def path_table_of(figures: Sequence[PathFigure]) -> Table:
     title = "bytes written to disks for each byte of the client, and a synchronous write's time, ms"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     waits = ("in ZIL", "in flush", "in both", "rest")
-    for column in ("", "job", *_WORDS.values(), "all", "flushes/operation", *waits):
+    for column in ("", "job", *_WORDS.values(), "all", "late data", "flushes/operation", *waits):
         table.add_column(column, overflow="fold")
     for figure in figures:
         path = figure.path
@@ -138,6 +140,7 @@ def path_table_of(figures: Sequence[PathFigure]) -> Table:
             figure.job,
             *(_share(path, place) for place in _WORDS),
             "-" if path.amplification is None else f"{path.amplification:.2f}",
+            "-" if path.late_share is None else f"{path.late_share:.0%}",
             "-" if flushes is None else f"{flushes:.2f}",
             *_wait_in_words(path.wait if figure.is_of_model else None),
         )

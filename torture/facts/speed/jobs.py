@@ -21,9 +21,12 @@ class Pattern(StrEnum):
     SYNC_WRITE = "syncwrite"
     """Random writes, each durable before the next one begins (O_DIRECT and O_SYNC)."""
     RANDOM_WRITE = "randwrite"
-    """Random writes without a request for durability, and a flush at the end."""
+    """Random writes without a request for durability."""
     SEQUENTIAL_WRITE = "write"
-    """One write after the other, without a request for durability, and a flush at the end."""
+    """One write after the other, without a request for durability.
+
+    At the end the last ones may be in the NAS's memory alone: their client does not wait for more.
+    """
     SEQUENTIAL_READ = "read"
     RANDOM_READ = "randread"
 
@@ -97,8 +100,6 @@ class FioJob:
         ]  # fmt: skip
         if self.pattern is Pattern.SYNC_WRITE:
             words.append("--sync=1")
-        elif not self.pattern.is_read:
-            words.append("--end_fsync=1")
         return words
 
 

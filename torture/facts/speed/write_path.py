@@ -18,6 +18,7 @@ from torture.facts.speed.written_places import WAITED_FOR, PathPlace, PoolShape,
 
 _NS_PER_MS = 1e6
 _DIGITS = 6
+_OF_GROUPS = (PathPlace.DATA, PathPlace.METADATA)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +102,11 @@ class WritePath(Document):
     """The same of bytes."""
     amplification: Measure | None = None
     """Bytes written to all disks by bytes that the client wrote; None where it wrote nothing."""
+    late_share: Measure | None = None
+    """The part of the transaction groups' data that disks got after the job's end, 0 to 1.
+
+    A cut then would lose the client's writes of it, except those of the intent log. None without data.
+    """
     flushes_per_operation: Measure | None = None
     """Flushes of disks that have the log by synchronous operations, both in fio's run.
 
@@ -149,6 +155,7 @@ def write_path_of(
         client_operations=round(work.operations * whole, _DIGITS),
         client_bytes=round(client_bytes, _DIGITS),
         amplification=round(written / client_bytes, _DIGITS) if client_bytes else None,
+        late_share=_late_share(requests, places, span),
         flushes_per_operation=round(flushed / work.operations, _DIGITS) if is_sync else None,
         wait=_divided(work.sync_ms or 0.0, run) if is_sync else None,
     )
@@ -173,6 +180,15 @@ def _requests_in(events: Iterable[Event]) -> list[_Request]:
         for event in events
         if event.kind in wanted
     ]
+
+
+def _late_share(
+    requests: Iterable[_Request], places: Mapping[int, PathPlace], span: JobSpan
+) -> float | None:
+    blocks = [one.event for one in requests if places.get(one.event.seq) in _OF_GROUPS]
+    late = sum(event.length for event in blocks if event.seq > span.ended)
+    written = sum(event.length for event in blocks)
+    return round(late / written, _DIGITS) if written else None
 
 
 def _traffic(requests: Collection[_Request], span: JobSpan) -> Traffic:

@@ -49,15 +49,16 @@ def test_the_command_line_has_all_of_the_job() -> None:
                  "--size=16m", "--offset_increment=16m", "--ramp_time=2s", "--runtime=6.5s",
                  "--filename=/dev/vdb", "--ioengine=psync"):  # fmt: skip
         assert word in words
-    assert not any(word.startswith(("--end_fsync", "--iodepth")) for word in words)
+    assert not any(word.startswith("--iodepth") for word in words)
 
 
-def test_only_writes_that_may_be_cached_are_flushed_at_the_end() -> None:
-    for name, ends in (("write-128k-t1", True), ("randwrite-4k-t1", True), ("read-4k-t1", False)):
-        assert ("--end_fsync=1" in _words(name)) is ends
+def test_jobs_that_wait_for_nothing_have_many_requests_and_no_flush() -> None:
+    for name in ("write-128k-t1", "randwrite-4k-t1", "read-4k-t1"):
+        assert not any("sync" in word for word in _words(name))
+        assert FioJob.parse(name).requests == 16
         assert "--iodepth=16" in _words(name)
-        assert "--sync=1" not in _words(name)
     assert "--ioengine=psync" in _words("randread-4k-t1")
+    assert FioJob.parse("randread-4k-t4").requests == 4
 
 
 def test_a_recorded_report() -> None:

@@ -149,12 +149,24 @@ def test_settling_counts_bytes_and_no_flushes_of_an_operation(tmp_path: Path) ->
     story.complete(write)
     story.flush()
     untimed = counted(story, ended=ended)
+    assert untimed.late_share == 1
     assert untimed.flushes_per_operation == 1
     assert untimed.amplification == (4096 + 16384) / 4096
     assert untimed.client_operations == 1
     assert (untimed.places["data"].requests, untimed.places["data"].timed) == (1, 0)
     timed = counted(story, ended=ended, settled_in=20)
     assert timed.places["data"].median_ms == pytest.approx(2, rel=1e-4)
+
+
+def test_data_of_the_job_is_late_where_disks_get_it_after_the_end(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(BLOCK)
+    ended = len(story.events) - 1
+    story.write(BLOCK)
+    story.write(BLOCK)
+    story.write(zil_block())
+    assert counted(story, ended=ended).late_share == pytest.approx(2 / 3, abs=1e-6)
+    assert counted(story).late_share == 0
 
 
 def test_slow_motion_divides_times(tmp_path: Path) -> None:

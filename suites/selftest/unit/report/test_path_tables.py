@@ -25,6 +25,7 @@ def path(place: PathPlace, *, writes: int, flushes: float | None) -> WritePath:
         client_operations=10,
         client_bytes=10 * 1024,
         amplification=writes * 2048 / 10240,
+        late_share=writes / 40,
         flushes_per_operation=flushes,
         wait=SyncWait(zil_ms=writes, rest_ms=1),
     )
@@ -51,6 +52,7 @@ def test_counted_jobs_of_a_row_are_together() -> None:
     assert figure.path.places[slog].requests == 40
     assert figure.path.amplification == 40 * 2048 / 20480
     assert figure.path.flushes_per_operation == 1
+    assert figure.path.late_share == 0.5
     assert figure.path.wait == SyncWait(zil_ms=20, rest_ms=1)
     assert len(figure.as_json()["jobs"]) == 2
 
@@ -83,12 +85,12 @@ def test_times_of_the_emulator_are_neither_drawn_nor_printed() -> None:
     assert chosen[1] is None
     figures = paths_of(R2, [record_of(SLOG, slog, share=0.2)])
     assert pictured(figures) is None
-    assert line_of(figures).split()[-6:] == ["2.00", "0.25", "-", "-", "-", "-"]
+    assert line_of(figures).split()[-7:] == ["2.00", "25%", "0.25", "-", "-", "-", "-"]
 
 
 def test_the_table_has_bytes_for_each_of_the_clients() -> None:
     figures = paths_of(R2, [record_of(SLOG, path(PathPlace.ZIL_SLOG, writes=10, flushes=0.25))])
-    assert line_of(figures).split()[-8:] == ["-", "-", "2.00", "0.25", "10", "0", "0", "1"]
+    assert line_of(figures).split()[-9:] == ["-", "-", "2.00", "25%", "0.25", "10", "0", "0", "1"]
 
 
 def line_of(figures: Sequence[PathFigure]) -> str:
