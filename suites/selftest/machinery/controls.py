@@ -32,28 +32,20 @@ from torture.trials.workers.protocol import WorkerOrders
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 SAFE_COLD = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
-UNSAFE_COLD = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
 PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
 """Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
-WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
-"""Walked by both engines, which have a log device to claim from."""
 WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
     {"zfs.zfs_txg_timeout": "1"}
 )
 """Its NAS publishes the files of each content, and the client mounts them. With sync=disabled nothing is
 written before a transaction group, for which ZFS waits 5 s otherwise."""
-WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
+WALKED_STATES = {WALKED_SAFE: 12, WALKED_UNSAFE: 4}
 """Of ten states three are of cuts amid the recovery."""
-_ENGINES = {
-    WALKED_SAFE: WalkEngine.NATIVE,
-    WALKED_UNSAFE: WalkEngine.KERNEL,
-    WALKED_BOTH: WalkEngine.BOTH,
-}
-"""Each cut amid a recovery needs an engine anew: a NAS of the kernel's ZFS would have to boot."""
+_ENGINES = {WALKED_SAFE: WalkEngine.BOTH, WALKED_UNSAFE: WalkEngine.KERNEL}
 LYING_TRIALS = 2
 """It lies about its last 700 ms only: cuts of any aim found nothing acknowledged in them at times."""
 
@@ -91,7 +83,7 @@ def _warm_specs() -> list[TrialSpec]:
             run_seed=1,
             load_ms=_LOAD_MS,
             engine=_ENGINES[cell],
-            coverage=cell is WALKED_BOTH,
+            coverage=cell is WALKED_SAFE,
         )
     ]
     # the longest begins first, or it would end alone; the trials to replay end before the other walks
@@ -110,7 +102,7 @@ class Controls:
 
     def __enter__(self) -> Self:
         ensure_recovery_programs(zfs_version(DEFAULT), progress=print)
-        cold = [*draw(SAFE_COLD, run_seed=_CUT_ONCE), *draw(UNSAFE_COLD)]
+        cold = draw(SAFE_COLD, run_seed=_CUT_ONCE)
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
         return self

@@ -8,7 +8,6 @@ from suites.selftest.machinery.controls import (
     SAFE,
     SAFE_COLD,
     UNSAFE,
-    UNSAFE_COLD,
     Controls,
     draw,
     records_of,
@@ -29,15 +28,12 @@ def test_a_safe_cell_stays_clean(controls: Controls, boot: Boot, control: Cell) 
     assert _verdict(controls.campaign(boot), control) is Verdict.INTACT
 
 
-@pytest.mark.parametrize(("boot", "control"), [(Boot.WARM, UNSAFE), (Boot.COLD, UNSAFE_COLD)])
-def test_a_cell_that_must_lose_is_seen_to_lose(
-    controls: Controls, boot: Boot, control: Cell
-) -> None:
+def test_a_cell_that_must_lose_is_seen_to_lose(controls: Controls) -> None:
     """One intact trial is allowed: a transaction group may end after the last acknowledgement.
 
     That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
     """
-    verdict = _verdict(controls.campaign(boot), control)
+    verdict = _verdict(controls.campaign(Boot.WARM), UNSAFE)
     if verdict is Verdict.INTACT:
-        verdict = _verdict(controls.begin(draw(control, run_seed=2), boot=boot), control)
+        verdict = _verdict(controls.begin(draw(UNSAFE, run_seed=2), boot=Boot.WARM), UNSAFE)
     assert verdict.is_loss
