@@ -33,26 +33,26 @@ SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 SAFE_COLD = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
-LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
-LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
-LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
 """Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
+WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
+"""Walked by both engines, which have a log device to claim from."""
 WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
     {"zfs.zfs_txg_timeout": "1"}
 )
 """Its NAS publishes the files of each content, and the client mounts them. With sync=disabled nothing is
 written before a transaction group, for which ZFS waits 5 s otherwise."""
-WALKED_STATES = {WALKED_SAFE: 12, WALKED_UNSAFE: 4}
+WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
-_ENGINES = {WALKED_SAFE: WalkEngine.BOTH, WALKED_UNSAFE: WalkEngine.KERNEL}
-LYING_TRIALS = 2
-"""It lies about its last 700 ms only: cuts of any aim found nothing acknowledged in them at times."""
+_ENGINES = {
+    WALKED_SAFE: WalkEngine.NATIVE,
+    WALKED_UNSAFE: WalkEngine.KERNEL,
+    WALKED_BOTH: WalkEngine.BOTH,
+}
+"""Each cut amid a recovery needs an engine anew: a NAS of the kernel's ZFS would have to boot."""
 
 _COMING = 3
 """A run's seed whose first cut of `PLAIN` aims at what comes at once, and without flushes, too."""
-_ACKNOWLEDGED = 48
-"""A run's seed whose first cuts of `LYING` follow an acknowledgement at once."""
 _CUT_ONCE = 4
 """A run's seed whose first trial of `SAFE_COLD` has no second cut, which would take another boot."""
 _LOAD_MS = 2500
@@ -67,12 +67,6 @@ def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, 
 
 def _warm_specs() -> list[TrialSpec]:
     faulty = [replace(spec, fault="zfs-nocacheflush") for spec in draw(PLAIN, run_seed=_COMING)]
-    disks = [
-        *faulty,
-        *draw(LYING, LYING_TRIALS, run_seed=_ACKNOWLEDGED),
-        *draw(LOST),
-        *draw(LEG_LOST),
-    ]
     longest, *walked = [
         spec
         for cell, states in WALKED_STATES.items()
@@ -83,11 +77,11 @@ def _warm_specs() -> list[TrialSpec]:
             run_seed=1,
             load_ms=_LOAD_MS,
             engine=_ENGINES[cell],
-            coverage=cell is WALKED_SAFE,
+            coverage=cell is WALKED_BOTH,
         )
     ]
-    # the longest begins first, or it would end alone; the trials to replay end before the other walks
-    return [longest, *draw(SAFE), *draw(UNSAFE), *disks, *walked]
+    # the longest begins first, or it would end alone; the trial to replay ends before the other walks
+    return [longest, *draw(SAFE), *draw(UNSAFE), *faulty, *walked]
 
 
 class Controls:

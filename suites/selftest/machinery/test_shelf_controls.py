@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.machinery.controls import (
-    LEG_LOST,
-    LOST,
-    LYING,
     PLAIN,
     SAFE,
     UNSAFE,
@@ -20,10 +17,7 @@ from suites.selftest.machinery.controls import (
 from torture.choices.matrix.axes import SYNC
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.cut_document import GONE
-from torture.facts.evidence.folder import RECORDINGS
 from torture.machines.lab.lab import Boot
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import LATEST, TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
@@ -41,13 +35,6 @@ class Played:
     def records(self, cell: Cell) -> tuple[TrialRecord, ...]:
         """Once they are there."""
         return records_of(self.campaign, cell)
-
-    def first_loss(self, cell: Cell) -> TrialRecord:
-        """The cell's first trial that lost something."""
-        records = self.records(cell)
-        lossy = [record for record in records if record.lost]
-        assert lossy, [record.verdict for record in records]
-        return min(lossy, key=lambda record: record.trial)
 
     def evidence(self, record: TrialRecord) -> Path:
         return self.campaign.run.evidence / record.trial
@@ -74,8 +61,7 @@ def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Pl
 
 
 def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> None:
-    """Whatever its disks and log devices do with its flushes."""
-    for cell in (SAFE, UNSAFE, LYING, LOST, LEG_LOST):
+    for cell in (SAFE, UNSAFE):
         for record in played.records(cell):
             audit = record.cut.audit
             assert (audit.broken, audit.findings) == (0, ())
@@ -85,31 +71,10 @@ def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> Non
             assert audit.took_ms < 1000
 
 
-def test_a_lying_log_device_loses_acknowledged_writes(played: Played) -> None:
-    record = played.first_loss(LYING)
-    assert record.verdict is Verdict.ROLLED_BACK
-    assert unflushed(record, "slog0") > 0
-
-
-def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
-    [record] = played.records(LOST)
-    assert record.verdict is Verdict.ROLLED_BACK
-    assert "needed -m" in record.judgement.pool_summary
-
-
-def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played: Played) -> None:
-    [record] = played.records(LEG_LOST)
-    assert record.verdict is Verdict.INTACT
-    disks = record.cut.disks.values()
-    assert sorted(disk.policy == GONE for disk in disks) == [False] * 4 + [True]
-    assert "DEGRADED" in record.judgement.pool_summary
-    assert not (played.evidence(record) / RECORDINGS).exists()
-
-
 def test_acknowledgements_before_the_cut_are_counted_by_the_logs_numbers(
     played: Played,
 ) -> None:
-    records = [record for cell in (PLAIN, LYING, LOST, LEG_LOST) for record in played.records(cell)]
+    records = [record for cell in (PLAIN, SAFE, UNSAFE) for record in played.records(cell)]
     for record in records:
         cut = record.cut
         assert cut.acknowledged is not None
@@ -119,9 +84,8 @@ def test_acknowledgements_before_the_cut_are_counted_by_the_logs_numbers(
         assert cut.log_seq > cut.marks > 0
 
 
-@pytest.mark.parametrize("lossy", [PLAIN, LYING], ids=["noslog", "lying"])
-def test_the_kept_file_gives_the_same_verdict_again(played: Played, lossy: Cell) -> None:
-    first = played.first_loss(lossy)
+def test_the_kept_file_gives_the_same_verdict_again(played: Played) -> None:
+    [first] = played.records(PLAIN)
     run = played.campaign.run.folder
     again, evidence = replay(played.evidence(first), results=run.parent, live=False)
     assert again.error is None

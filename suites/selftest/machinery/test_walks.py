@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.machinery.controls import (
+    WALKED_BOTH,
     WALKED_SAFE,
     WALKED_STATES,
     WALKED_UNSAFE,
@@ -65,8 +66,12 @@ def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None
 
 
 def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
-    """The library on the host, and the kernel's ZFS in its NAS."""
-    _, walk = _walked(controls, WALKED_SAFE)
+    """The library on the host, and the kernel's ZFS in its NAS.
+
+    A state may well hold a torn sector (docs/findings.md): the engines then agree about it, too.
+    """
+    _, walk = _walked(controls, WALKED_BOTH)
+    assert {Verdict.POOL_LOST, Verdict.UNAVAILABLE}.isdisjoint(walk.outcomes)
     assert (walk.engine, walk.given_up) == (WalkEngine.BOTH, 0)
     assert walk.compared >= 4
     assert walk.disagreeing == 0
@@ -74,7 +79,7 @@ def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
 
 
 def test_a_walk_counts_the_code_that_its_recoveries_run(controls: Controls) -> None:
-    _, walk = _walked(controls, WALKED_SAFE)
+    _, walk = _walked(controls, WALKED_BOTH)
     assert walk.coverage is not None
     assert walk.coverage.reached_new >= 1
     assert {"spa.c", "zil.c"} <= walk.coverage.files.keys()
