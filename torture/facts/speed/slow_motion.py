@@ -17,7 +17,9 @@ from torture.facts.speed.link import Link
 SHARE_MAX = 0.1
 """The emulator's share in a figure, at most: a larger one is the emulator's figure."""
 _SHARE_CHOSEN = 0.08
-"""A motion is chosen for this share, as the emulator's speed varies by a fifth on a busy host."""
+_SHARE_ENOUGH = 0.09
+"""A motion is chosen for the first share and kept up to the second: the emulator's speed varies."""
+_GROWTH_MAX = 8
 SLOWEST = 5000
 """Slower motion would need hours for a few operations: the share then says whose time it is."""
 
@@ -76,32 +78,46 @@ def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
     return min(end.operations_per_s / unmodelled.operations_per_s, 1.0)
 
 
-def chosen_slow_motion(job: FioJob, unmodelled: FioEnd, profile: Profile, link: Link | None) -> int:
-    """The least slow motion in which the emulator has little share in this job over this link.
+def first_slow_motion(job: FioJob, unmodelled: FioEnd, profile: Profile, link: Link | None) -> int:
+    """The slow motion to try first: that of an operation that waits for the link and for the disk.
 
-    Each job and link has its own. A slower one than needed asks the kernels to wait for links of a
-    few kilobits a second, and they give up. `unmodelled`: the job without modelled disks and link.
-    `profile`: that of the disk on which a synchronous write may wait. The job may wait for the link
-    alone, where one is modelled: a NAS may answer before anything is stable.
+    An operation that waits for one of them needs a slower one, which `slower_motion` finds. A slower
+    one than needed asks the kernels to wait for a link of a few kilobits a second, and they give up.
+    `unmodelled`: the job without modelled disks and link. `profile`: that of the disk on which a
+    synchronous write waits.
     """
-    needed = _times_needed(_modelled_s(job, profile, link), 1 / unmodelled.operations_per_s)
-    return max(1, min(math.ceil(needed), SLOWEST))
+    return _times_for(_modelled_s(job, profile, link), 1 / unmodelled.operations_per_s)
+
+
+def slower_motion(times: int, end: FioEnd, unmodelled: FioEnd) -> int:
+    """The slow motion that is needed, by the end of the job in one of `times`; `times` if it is enough.
+
+    It grows by a factor of 8 at most: where the emulator has most of the time, the rest is noise.
+    """
+    if share_of_emulator(end, unmodelled) <= _SHARE_ENOUGH:
+        return times
+    own_s = 1 / unmodelled.operations_per_s
+    needed = _times_for((1 / end.operations_per_s - own_s) / times, own_s)
+    return min(max(needed, times + 1), times * _GROWTH_MAX, SLOWEST)
 
 
 def _modelled_s(job: FioJob, profile: Profile, link: Link | None) -> float:
-    """The least time of an operation by the model alone, with all requests at work."""
+    """The time of an operation by the model alone, with all requests at work."""
     bytes_ = job.block_kib * 1024
-    times_s = []
+    time_s = 0.0
     if link is not None:
         transfer_s = bytes_ * 8 / link.rate_bits_per_s
         turn_s = (link.round_trip_us / 1e6 + transfer_s) / job.requests
-        times_s.append(max(transfer_s, turn_s))
+        time_s += max(transfer_s, turn_s)
     if job.pattern is Pattern.SYNC_WRITE:
-        transfer_s = bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
-        times_s.append((profile.write_us + profile.flush_us) / 1e6 / job.threads + transfer_s)
-    return min(times_s, default=0.0)
+        time_s += (profile.write_us + profile.flush_us) / 1e6 / job.threads
+        time_s += bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
+    return time_s
 
 
-def _times_needed(modelled_s: float, own_s: float) -> float:
-    """See `chosen_slow_motion`; 1 for a job without a modelled time."""
-    return own_s * (1 - _SHARE_CHOSEN) / _SHARE_CHOSEN / modelled_s if modelled_s else 1.0
+def _times_for(modelled_s: float, own_s: float) -> int:
+    """The slow motion in which the emulator has the chosen share; 1 without a modelled time."""
+    if modelled_s <= 0:
+        return 1
+    needed = own_s * (1 - _SHARE_CHOSEN) / _SHARE_CHOSEN / modelled_s
+    return max(1, min(math.ceil(needed), SLOWEST))

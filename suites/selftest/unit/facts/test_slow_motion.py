@@ -14,9 +14,10 @@ from torture.facts.speed.slow_motion import (
     NAS_TIMERS,
     SHARE_MAX,
     SLOWEST,
-    chosen_slow_motion,
+    first_slow_motion,
     in_real_time,
     share_of_emulator,
+    slower_motion,
 )
 
 _CHOSEN = 0.08
@@ -38,17 +39,41 @@ def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> FioEnd:
 
 @given(own_ms=st.floats(0.05, 50), modelled_ms=st.floats(0.01, 20))
 @settings(max_examples=examples(200))
-def test_the_chosen_motion_leaves_the_emulator_little(own_ms: float, modelled_ms: float) -> None:
+def test_the_first_motion_leaves_the_emulator_little(own_ms: float, modelled_ms: float) -> None:
     """By a simulated job: an operation takes the model's slowed time and the emulator's own."""
     unmodelled = _end(own_ms)
-    chosen = chosen_slow_motion(_SYNC, unmodelled, Profile(write_us=modelled_ms * 1000), None)
+    chosen = first_slow_motion(_SYNC, unmodelled, Profile(write_us=modelled_ms * 1000), None)
     run = _end(modelled_ms * chosen + own_ms)
     if chosen < SLOWEST:
         assert share_of_emulator(run, unmodelled) <= SHARE_MAX + 1e-9
         assert in_real_time(run, chosen).mean_ms <= modelled_ms / (1 - SHARE_MAX) + 1e-9
+        assert slower_motion(chosen, run, unmodelled) == chosen
     if 1 < chosen < SLOWEST:  # a quicker motion would leave it more
         quicker = _end(modelled_ms * (chosen - 1) + own_ms)
         assert share_of_emulator(quicker, unmodelled) > _CHOSEN - 1e-9
+
+
+@given(own_ms=st.floats(0.05, 50), modelled_ms=st.floats(0.01, 20), first=st.integers(1, 500))
+@settings(max_examples=examples(200))
+def test_trial_runs_find_the_motion_that_an_operation_needs(
+    own_ms: float, modelled_ms: float, first: int
+) -> None:
+    unmodelled, times = _end(own_ms), first
+    for _ in range(12):
+        last, times = times, slower_motion(times, _end(modelled_ms * times + own_ms), unmodelled)
+        if times == last:
+            break
+        assert times <= min(8 * last, SLOWEST)
+    share = share_of_emulator(_end(modelled_ms * times + own_ms), unmodelled)
+    assert share <= SHARE_MAX or times == SLOWEST
+    if times > first:  # the next quicker one would not be enough
+        assert times <= own_ms * (1 - _CHOSEN) / _CHOSEN / modelled_ms + 1
+
+
+def test_noise_alone_does_not_ask_for_the_slowest_motion() -> None:
+    """The emulator has all of the time, and this run was even quicker than the one without a model."""
+    assert slower_motion(3, _end(0.9), _end(1.0)) == 4
+    assert slower_motion(3, _end(1.001), _end(1.0)) == 24
 
 
 def test_a_figure_in_real_time_is_multiplied() -> None:
@@ -62,35 +87,36 @@ def test_a_figure_in_real_time_is_multiplied() -> None:
 def test_each_link_has_a_motion_of_its_own() -> None:
     """128 KiB take 1.05 ms on 1 GbE, and a tenth of that on 10 GbE."""
     end, profile = _end(10.0, bytes_=1 << 17), Profile(write_us=1000)
-    assert chosen_slow_motion(_WRITE, end, profile, None) == 1
-    assert chosen_slow_motion(_WRITE, end, profile, Link.GBE1) == 110
-    assert chosen_slow_motion(_WRITE, end, profile, Link.GBE10) == 1097
+    assert first_slow_motion(_WRITE, end, profile, None) == 1
+    assert first_slow_motion(_WRITE, end, profile, Link.GBE1) == 110
+    assert first_slow_motion(_WRITE, end, profile, Link.GBE10) == 1097
 
 
 def test_a_job_of_one_request_waits_for_the_round_trip() -> None:
     """4 KiB take 233 us over 1 GbE with the round trip, and 33 us without."""
     job, by_four = FioJob.parse("randread-4k-t1"), FioJob.parse("randread-4k-t4")
-    assert chosen_slow_motion(job, _end(1.0), Profile(), Link.GBE1) == 50
-    assert chosen_slow_motion(by_four, _end(1.0), Profile(), Link.GBE1) == 198
+    assert first_slow_motion(job, _end(1.0), Profile(), Link.GBE1) == 50
+    assert first_slow_motion(by_four, _end(1.0), Profile(), Link.GBE1) == 198
 
 
 def test_a_synchronous_write_waits_for_its_transfer_too() -> None:
     job, end = FioJob.parse("syncwrite-1024k-t1"), _end(11.0)
-    assert chosen_slow_motion(job, end, Profile(mib_per_s=100), None) == 13
-    assert chosen_slow_motion(job, end, Profile(mib_per_s=100, flush_us=20_000), None) == 5
+    assert first_slow_motion(job, end, Profile(mib_per_s=100), None) == 13
+    assert first_slow_motion(job, end, Profile(mib_per_s=100, flush_us=20_000), None) == 5
 
 
-def test_a_nas_may_answer_before_the_disk_does() -> None:
-    """Then 4 KiB take 233 us on 1 GbE, whatever the disk takes."""
+def test_a_synchronous_write_waits_for_link_and_disk_at_first() -> None:
+    """A motion for the link alone would make an operation on a hard disk take minutes."""
     profile = Profile(write_us=10_000)
-    assert chosen_slow_motion(_SYNC, _end(1.0), profile, None) == 2
-    assert chosen_slow_motion(_SYNC, _end(1.0), profile, Link.GBE1) == 50
-    assert chosen_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
+    assert first_slow_motion(_SYNC, _end(1.0), profile, None) == 2
+    assert first_slow_motion(_SYNC, _end(1.0), profile, Link.GBE10) == 2
+    assert first_slow_motion(_SYNC, _end(1.0), Profile(), Link.GBE1) == 50
+    assert first_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
 
 
 def test_without_a_model_there_is_no_slow_motion() -> None:
-    assert chosen_slow_motion(_SYNC, _end(5.0), Profile(), None) == 1
-    assert chosen_slow_motion(_SYNC, _end(5.0), Profile(write_us=0.01), None) == SLOWEST
+    assert first_slow_motion(_SYNC, _end(5.0), Profile(), None) == 1
+    assert first_slow_motion(_SYNC, _end(5.0), Profile(write_us=0.01), None) == SLOWEST
 
 
 def test_a_timer_is_a_whole_number_of_its_unit() -> None:

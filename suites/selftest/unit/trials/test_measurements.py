@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,7 +17,8 @@ from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import SPEC, write_document
-from torture.facts.speed.jobs import FioJob, parse_fio
+from torture.facts.recording.disks import Profile
+from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import (
     MEASURED,
@@ -30,7 +32,13 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import score
 from torture.trials.plan.draw import draw_measured
-from torture.trials.trial.measure.jobs_run import Target, run_rounds, run_unmodelled
+from torture.trials.trial.measure import jobs_run
+from torture.trials.trial.measure.jobs_run import (
+    Target,
+    find_slow_motions,
+    run_rounds,
+    run_unmodelled,
+)
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 
 _CELL = Cell.parse("iscsi-always-plp-sas-raw-bothdie")
@@ -135,3 +143,34 @@ def test_the_evidence_of_a_measurement_is_scored(tmp_path: Path) -> None:
     assert record.measured == document
     assert (record.zfs, record.timings) == ("2.3.9", {"measure": 3})
     assert TrialRecord.from_json(record.as_json()) == record
+
+
+def test_each_job_and_link_gets_the_motion_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a simulated NAS that answers before its disk does: an operation waits for the link alone."""
+    machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
+    own_ms, waited_ms = 1.0, {"": 10.0, Link.GBE1: 0.24}
+    now: dict[str, Any] = {}
+
+    @contextmanager
+    def linked(link: str, times: int) -> Iterator[Any]:
+        now.update(link=link, times=times)
+        yield lambda: 0
+
+    def run(*_args: object) -> FioEnd:
+        ms = own_ms + waited_ms[now["link"]] * now["times"]
+        now["runs"] = now.get("runs", 0) + 1
+        return FioEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
+
+    monkeypatch.setattr(jobs_run, "_run", run)
+    own = FioEnd(operations=100, bytes=1, run_ms=100, mean_ms=1, p50_ms=1, p99_ms=1)
+    found = find_slow_motions(
+        replace(machines.target, linked=linked),
+        MeasureOrder(jobs=("syncwrite-4k-t1",), links=("", Link.GBE1)),
+        evidence,
+        unmodelled={"syncwrite-4k-t1": own},
+        profile=Profile(flush_us=10_000),
+    )
+    assert found == {("", "syncwrite-4k-t1"): 2, (Link.GBE1, "syncwrite-4k-t1"): 48}
+    assert now["runs"] <= 5, "one where the first guess was right, four at most for the other"

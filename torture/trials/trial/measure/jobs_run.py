@@ -8,9 +8,18 @@ from dataclasses import dataclass, field, replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step
+from torture.facts.recording.disks import Profile
 from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredJob
-from torture.facts.speed.slow_motion import Timer, in_real_time, share_of_emulator, timers_script
+from torture.facts.speed.slow_motion import (
+    Timer,
+    first_slow_motion,
+    in_real_time,
+    share_of_emulator,
+    slower_motion,
+    timers_script,
+)
 from torture.facts.speed.write_path import JobSpan
 from torture.machines.lab.machine import Machine
 from torture.records.record.measure_order import MeasureOrder
@@ -20,6 +29,7 @@ from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 _START_S = 120
 """The time in which fio starts and ends, beside its run."""
 _SCRIPT_DEADLINE_S = 60
+_PILOTS_MAX = 5
 _DIGITS = 6
 
 
@@ -74,6 +84,29 @@ def run_unmodelled(
     return {name: _run(target, name, order, evidence) for name in order.jobs}
 
 
+def find_slow_motions(
+    target: Target,
+    order: MeasureOrder,
+    evidence: EvidenceWriter,
+    *,
+    unmodelled: Mapping[str, FioEnd],
+    profile: Profile,
+) -> dict[tuple[str, str], int]:
+    """Link and job to the least slow motion in which the emulator has little share, by trial runs."""
+    found = {}
+    for link in order.links:
+        for name, own in unmodelled.items():
+            modelled = Link(link) if link else None
+            times = first_slow_motion(FioJob.parse(name), own, profile, modelled)
+            for _ in range(_PILOTS_MAX):
+                ran = _run_slowed(target, name, link, times, order, evidence, is_counted=False)
+                last, times = times, slower_motion(times, ran.end, own)
+                if times == last:
+                    break
+            found[link, name] = times
+    return found
+
+
 def run_rounds(
     target: Target,
     order: MeasureOrder,
@@ -91,28 +124,51 @@ def run_rounds(
         for link in _turned(order.links, number):
             for name in _turned(order.jobs, number):
                 times = slow_motion[link, name]
-                settled_in = min(times, SETTLING_MAX) if is_counted else 0
-                target.time(times)
-                with target.linked(link, times) as count_lost:
-                    first = target.last_event()
-                    target.slow(times)
-                    end = _run(target, name, order, evidence)
-                    ended = target.last_event()
-                    target.slow(settled_in)
-                    target.settle()
-                    target.slow(0)
-                    lost = count_lost()
-                span = JobSpan(
-                    first=first, ended=ended, last=target.last_event(),
-                    slow_motion=times, settled_in=settled_in,
-                )  # fmt: skip
-                share = share_of_emulator(end, unmodelled[name])
-                measured = _measured(name, link, number, in_real_time(end, times), share)
+                ran = _run_slowed(target, name, link, times, order, evidence, is_counted=is_counted)
+                share = share_of_emulator(ran.end, unmodelled[name])
+                measured = _measured(name, link, number, in_real_time(ran.end, times), share)
                 yield EndedJob(
-                    job=replace(measured, link_lost=lost, slow_motion=times),
-                    span=span if is_counted else None,
-                    work=work_of(name, end, warm_up_s=order.warm_up_s, times=times),
+                    job=replace(measured, link_lost=ran.lost, slow_motion=times),
+                    span=ran.span if is_counted else None,
+                    work=work_of(name, ran.end, warm_up_s=order.warm_up_s, times=times),
                 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    """A job's run in slow motion: its end, its events, and the frames that the link lost."""
+
+    end: FioEnd
+    span: JobSpan
+    lost: int
+
+
+def _run_slowed(
+    target: Target,
+    name: str,
+    link: str,
+    times: int,
+    order: MeasureOrder,
+    evidence: EvidenceWriter,
+    *,
+    is_counted: bool,
+) -> _Ran:
+    settled_in = min(times, SETTLING_MAX) if is_counted else 0
+    target.time(times)
+    with target.linked(link, times) as count_lost:
+        first = target.last_event()
+        target.slow(times)
+        end = _run(target, name, order, evidence)
+        ended = target.last_event()
+        target.slow(settled_in)
+        target.settle()
+        target.slow(0)
+        lost = count_lost()
+    span = JobSpan(
+        first=first, ended=ended, last=target.last_event(),
+        slow_motion=times, settled_in=settled_in,
+    )  # fmt: skip
+    return _Ran(end=end, span=span, lost=lost)
 
 
 def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:

@@ -11,13 +11,11 @@ from pathlib import Path
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
-from torture.facts.speed.jobs import FioJob
 from torture.facts.speed.link import Link, slowed
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
 from torture.facts.speed.slow_motion import (
     CLIENT_TIMERS,
     NAS_TIMERS,
-    chosen_slow_motion,
 )
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.machine import Machine
@@ -25,7 +23,13 @@ from torture.machines.nas.devices import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
 from torture.records.record.measure_order import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import Recorded, shape_of
-from torture.trials.trial.measure.jobs_run import Target, lay_out, run_rounds, run_unmodelled
+from torture.trials.trial.measure.jobs_run import (
+    Target,
+    find_slow_motions,
+    lay_out,
+    run_rounds,
+    run_unmodelled,
+)
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.setup import settle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -132,12 +136,12 @@ def _measured(
         lay_out(target, order, evidence)
     with evidence.stage("measure the emulator"):
         unmodelled = run_unmodelled(target, order, evidence)
-    motions = {
-        (link, name): order.slow_motion
-        or chosen_slow_motion(FioJob.parse(name), end, profile, Link(link) if link else None)
-        for link in order.links
-        for name, end in unmodelled.items()
-    }
+    with evidence.stage("find the slow motion"):
+        motions = {(link, name): order.slow_motion for link in order.links for name in order.jobs}
+        if not order.slow_motion:
+            motions = find_slow_motions(
+                target, order, evidence, unmodelled=unmodelled, profile=profile
+            )
     slowest = max(motions.values())
     with evidence.stage("measure"):
         ended = tuple(
