@@ -41,7 +41,7 @@ def test_it_is_whole_without_a_network_and_says_the_answer_first(
     assert sorted(seen.cells()) == sorted(cell.name for cell in cells_of(Matrix.DEFAULT))
 
 
-@pytest.mark.parametrize("name", [cell.name for cell in cells_of(Matrix.DEFAULT)][::9])
+@pytest.mark.parametrize("name", [cell.name for cell in cells_of(Matrix.DEFAULT)][::18])
 def test_picking_a_configuration_answers_for_it_and_back_undoes_it(
     file: Path, open_page: Open, name: str
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_filter_leaves_the_rows_it_names_and_a_link_shows_the_same(
     assert len(again.cells()) == everything
 
 
-@pytest.mark.parametrize("key", ["number", "loss", "trials", "name"])
+@pytest.mark.parametrize("key", ["loss", "name"])
 def test_a_heading_sorts_both_ways_and_a_link_keeps_the_order(
     file: Path, open_page: Open, key: str
 ) -> None:
