@@ -131,9 +131,10 @@ R1 = PublishedTable(
         ),
     ),
     why=(
-        "With sync=standard such a write waits for no disk. ZFS has it in memory: the link is the bound.",
-        "Behind seven disks dirty data drains sooner than behind three. Where the disks are the bound, "
-        "a faster link gains less.",
+        "With sync=standard such a write waits for no disk. ZFS has it in memory: the link is the bound. "
+        "A cut loses the data that disks got only later.",
+        "Our reads come from the NAS's memory, so the link is their bound, too. Theirs came from disks, "
+        "which no link makes faster.",
         "One read at a time waits for a round trip, and ten times the rate does not shorten that.",
     ),
 )
