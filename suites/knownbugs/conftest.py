@@ -26,10 +26,10 @@ _folders_key = pytest.StashKey[list[Path]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Each bug has its cells and its versions of ZFS."""
+    """Each bug has its cells and its versions."""
     refuse_options(
         config, "--cell", "--matrix", "--axis", "--property", "--tunable", "--shard", "--until",
-        "--schedule", "--zfs",
+        "--schedule", "--zfs", "--linux", "--linux-nas", "--linux-client",
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_walked
+from torture.trials.replay.replay import settings_of
 from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "replay.json"
@@ -78,8 +79,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     print_table(terminalreporter, "replay", _table(walks), kept=kept, file=file)
     coverages = [walk.coverage for _, walk in walks if walk.coverage is not None]
     if coverages:
-        run = campaign.run
-        terminalreporter.write_line(list_coverage(coverages, zfs=run.zfs, folder=run.folder))
+        run, lab = campaign.run, settings_of(campaign.run.folder)
+        line = list_coverage(coverages, zfs=run.zfs, linux=lab.linux, folder=run.folder)
+        terminalreporter.write_line(line)
 
 
 def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:

@@ -82,7 +82,7 @@ def make_image(place: Path, *, with_images: bool, say: Say) -> None:
         (work / "images").mkdir()
         for name in IMAGES if with_images else ():
             say(f"packing the image {name}")
-            pack(name, zfs=DEFAULT, into=str(work / "images"))
+            pack(name, str(work / "images"), zfs=DEFAULT)
         say(f"making a root of {suite}")
         _run(root_command(suite, work), work)
         say("packing the layer")
@@ -123,7 +123,8 @@ def furnish() -> None:
     make_own_environment((*project.own, *project.dask), python="/usr/bin/python3")
     shelf_plugin()
     if any(Path(_IMAGES).iterdir()):
-        fetch(IMAGES, zfs=DEFAULT, source=_IMAGES)
+        for name in IMAGES:
+            fetch(name, _IMAGES, zfs=DEFAULT)
 
 
 def layout_commands(layout: Path, layer: Path) -> list[list[str]]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
+from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels, linux_names
 from torture.facts.zfs.versions import DEFAULT, version_names
 from torture.machines.host.places import opened_place
 from torture.machines.images.build import GuestImage, find
@@ -33,9 +36,9 @@ _LOCK_DEADLINE_S = 600
 _HINT = "name a folder or a URL of fsspec, and fill it: tools/images pack --to PLACE"
 
 
-def pack(name: str, *, zfs: str, into: str) -> GuestImage:
+def pack(name: str, into: str, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
     """Copy a built image to `into`, as one archive; raises `HarnessError` when that fails."""
-    image = find(name, zfs=zfs)
+    image = find(name, zfs=zfs, linux=linux)
     if image is None:
         raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
     content_digest(image.root.parent)
@@ -48,28 +51,49 @@ def pack(name: str, *, zfs: str, into: str) -> GuestImage:
     return image
 
 
-def fetch(names: Sequence[str], *, zfs: str, source: str) -> tuple[GuestImage, ...]:
-    """The images of these names, fetched where the cache has none.
+def fetch(name: str, source: str, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
+    """The image of this name, fetched where the cache has none.
 
-    Raises `HarnessError` where `source` lacks one, or has one whose content is not its digest's.
+    Raises `HarnessError` where `source` lacks it, or has one whose content is not its digest's.
     """
-    return tuple(find(name, zfs=zfs) or _fetched(name, zfs=zfs, source=source) for name in names)
+    image = find(name, zfs=zfs, linux=linux)
+    return image or _fetched(name, zfs=zfs, linux=linux, source=source)
+
+
+def place_of(name: str) -> Path:
+    """The folder of a finished image; raises `HarnessError` when it is not built."""
+    image = find(name)
+    if image is None:
+        raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
+    return image.root.parent
 
 
 def built_in_words() -> Iterator[str]:
-    """A line for every image of the present recipes, and for each version of ZFS that has its own."""
+    """A line for every image of the present recipes, and for each version of ZFS that has its own.
+
+    Of other kernels it lists the images that are built.
+    """
     for name in image_names():
         for zfs in version_names() if read_recipe(name).follows_zfs else (DEFAULT,):
             if (image := find(name, zfs=zfs)) is None:
                 yield f"{name:16} not built; next: tools/images build {name} --zfs {zfs}"
-                continue
-            size_mib = image.root.stat().st_size / 1024**2
-            versions = f"kernel {image.manifest['kernel']}, zfs {image.manifest['zfs']}"
-            yield f"{name:16} {image.key}  {size_mib:.0f} MiB  {versions}, content {image.sha256[:16]}"
+            else:
+                yield _line(name, image)
+        for linux in linux_names():
+            with suppress(HarnessError):  # not every ZFS runs in every kernel
+                image = find(name, linux=Kernels.same(linux))
+                if image is not None and linux != DEFAULT_LINUX:
+                    yield _line(name, image)
 
 
-def _fetched(name: str, *, zfs: str, source: str) -> GuestImage:
-    slot = f"{name}-{read_recipe(name, zfs=zfs).image_key}"
+def _line(name: str, image: GuestImage) -> str:
+    size_mib = image.root.stat().st_size / 1024**2
+    versions = f"kernel {image.manifest['kernel']}, zfs {image.manifest['zfs']}"
+    return f"{name:16} {image.key}  {size_mib:.0f} MiB  {versions}, content {image.sha256[:16]}"
+
+
+def _fetched(name: str, *, zfs: str, linux: Kernels, source: str) -> GuestImage:
+    slot = f"{name}-{read_recipe(name, zfs=zfs, linux=linux).image_key}"
     place = f"{source}/{slot}.tar"
     cache = Cache()
     cache.prepare()
@@ -77,7 +101,7 @@ def _fetched(name: str, *, zfs: str, source: str) -> GuestImage:
         cache.locked(slot, deadline_s=_LOCK_DEADLINE_S, progress=lambda _text: None),
         cache.workspace(slot) as (work, _),
     ):
-        if (image := find(name, zfs=zfs)) is not None:
+        if (image := find(name, zfs=zfs, linux=linux)) is not None:
             return image
         made = work / "made"
         made.mkdir()
@@ -96,7 +120,7 @@ def _fetched(name: str, *, zfs: str, source: str) -> GuestImage:
                 hint=_HINT,
             )
         cache.publish(made, "images", slot)
-    image = find(name, zfs=zfs)
+    image = find(name, zfs=zfs, linux=linux)
     assert image is not None, "it was just published"
     return image
 

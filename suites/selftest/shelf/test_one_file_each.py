@@ -31,6 +31,7 @@ ADDED = {
     "export.py": "torture/report/exports/as_dummy.py",
     "schedule.py": "torture/records/schedules/backwards.py",
     "zfs.toml": "vmimages/zfs/9.9.9.toml",
+    "linux.toml": "vmimages/linux/sid-backports.toml",
 }
 COPIED = ("torture", "vmimages", "suites")
 _DEADLINE_S = 180
@@ -94,6 +95,10 @@ def test_the_schedule_had_the_last_trial_run_first(played: dict[str, Any]) -> No
 
 def test_the_version_of_zfs_names_the_suite_of_the_nas(played: dict[str, Any]) -> None:
     assert played["nas_suite"] == "sid"
+
+
+def test_a_kernel_that_no_zfs_fits_is_the_clients(played: dict[str, Any]) -> None:
+    assert played["client_kernel_suite"] == "sid"
 
 
 def test_the_known_bug_has_its_cell_and_its_tree_can_be_named(played: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ ALLOWED = (
     | {wing: GROUND | frozenset(WINGS[: rank + 1]) for rank, wing in enumerate(WINGS)}
     | {
         "report": _PURE | {"report"},
-        "setup": GROUND | {"facts.zfs", "machines.host", "machines.images", "setup"},
+        "setup": GROUND | {"facts.linux", "facts.zfs", "machines.host", "machines.images", "setup"},
     }
 )
 """Wing to the wings, or rooms, that it may import from. `report` and `setup` stand beside the others."""

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.asked import refuse_before_setup
 from fixtures.options import read_options
 from torture.facts.axes.sweeps import Matrix
+from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.stats.sequential import Until
 from torture.machines.images.source_trees import ChosenZfs, SourceTree
 from torture.records.schedules import order_of
@@ -78,6 +80,51 @@ def test_numbers_that_make_no_sense_are_refused(
     monkeypatch.setattr(pytestconfig.option, option, value)
     with pytest.raises(pytest.UsageError, match=why):
         read_options(pytestconfig)
+
+
+@pytest.mark.parametrize(
+    ("both", "nas", "client", "expected"),
+    [
+        (None, None, None, DEFAULT_KERNELS),
+        ("bookworm", None, None, Kernels(nas="bookworm", client="bookworm")),
+        (None, "bookworm", None, Kernels(nas="bookworm", client="trixie")),
+        ("bookworm", None, "trixie", Kernels(nas="bookworm", client="trixie")),
+        (None, None, "trixie-backports", Kernels(client="trixie-backports")),
+    ],
+)
+def test_an_option_of_one_machine_goes_before_that_of_both(
+    both: str | None,
+    nas: str | None,
+    client: str | None,
+    expected: Kernels,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for option, name in (("linux", both), ("linux_nas", nas), ("linux_client", client)):
+        monkeypatch.setattr(pytestconfig.option, option, name)
+    assert read_options(pytestconfig).lab.linux == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--linux", "6.12"], "no recipe for Linux 6.12"),
+        (["--linux", "trixie-backports"], "2.3.9 supports Linux 4.18 to 7.2"),
+        (["--zfs", "2.1.11", "--linux-nas", "trixie"], "2.1.11 supports Linux 3.10 to 6.2"),
+        (
+            ["--linux-client", "trixie-backports", "--cell", "iscsi-always-noslog-zfs-bothdie"],
+            "trixie-backports has 7.3",
+        ),
+    ],
+)
+def test_a_pair_that_does_not_fit_is_refused_before_a_build(arguments: list[str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        refuse_before_setup(arguments)
+
+
+def test_a_client_that_needs_no_zfs_may_have_any_kernel() -> None:
+    refuse_before_setup(["--linux-client", "trixie-backports"])
+    refuse_before_setup(["--zfs", "2.1.11", "--linux-client", "trixie"])
 
 
 def test_a_source_tree_is_the_version_that_its_content_is_called(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torture.choices.matrix.axes import AXES, SETTINGS
+from torture.choices.matrix.axes import AXES, FILESYSTEM, SETTINGS
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.zfs_settings import MODULE, OLD_CHOICES, OLD_FIELDS, ZfsSettings
-from torture.facts.zfs.versions import ZfsVersion
+from torture.facts.linux.kernels import LinuxVersion, why_unfit
+from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version
 
 
 def parse_choices(
@@ -91,6 +92,13 @@ def missing_in_version(version: ZfsVersion, cell: Cell) -> str:
     for name in sorted(version.lacks & cell[SETTINGS].tunables.keys()):
         return f"OpenZFS {version.name} has no {name}"
     return ""
+
+
+def missing_in_kernel(linux: LinuxVersion, cell: Cell) -> str:
+    """The reason for which a client with this kernel cannot use the cell's filesystem, if any."""
+    if not cell[FILESYSTEM].looks_like_zfs:
+        return ""
+    return why_unfit(zfs_version(DEFAULT), linux)
 
 
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:

@@ -54,6 +54,8 @@ class ZfsVersion:
     """Whether `zpool status -j` is supported: since 2.3 (zpool-status(8))."""
     planted: Path | None = None
     """The patch that plants a bug in its modules."""
+    linux_bounds: tuple[str, str] | None = None
+    """The oldest and newest Linux that it supports, by its `META`; None where no recipe states them."""
 
     def status_command(self, pool: str) -> tuple[str, ...]:
         """The command that prints a pool's state with exact counts: as JSON, or with `-p`."""
@@ -102,8 +104,13 @@ def zfs_version(name: str) -> ZfsVersion:
             if built
             else bool(facts["has_json_status"]),
             planted=planted,
+            linux_bounds=None if (bounds := facts.get("linux")) is None else _pair(*bounds),
         )
     except FileNotFoundError:
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words()) from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise HarnessError(f"{recipe}: {error!r}", hint="mend the recipe") from error
+
+
+def _pair(least: str, most: str) -> tuple[str, str]:
+    return least, most

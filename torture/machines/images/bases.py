@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.linux.kernels import BACKPORTS
 from torture.machines.images import mirrors
 from torture.machines.images.assemble import SOURCE_DATE_EPOCH
 from torture.machines.images.recipes import Recipe
@@ -27,7 +28,11 @@ _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
 _DKMS = "/etc/dkms"
 _PROGRAMS = "/programs"
-_PREFERENCES = "/etc/apt/preferences.d/backports"
+_PREFERENCES = "/etc/apt/preferences.d/"
+_ZFS = "zfs-linux"
+"""Debian's source package of OpenZFS."""
+_BUILDERS = ("dkms",)
+"""A newer ZFS needs them to be as new as in its own suite."""
 _SUBUID = Path("/etc/subuid")
 
 # Not installed at all, so that it costs neither time nor room in the archive.
@@ -131,8 +136,10 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
     command += [f"--aptopt={option}" for option in mirrors.transport_options()]
     command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _NOT_INSTALLED]
     if recipe.backports:
-        pins = shlex.quote(mirrors.preferences(recipe.suite, recipe.backports))
-        command += [f'--setup-hook=printf %s {pins} > "$1{_PREFERENCES}"']
+        command += _pinned("backports", mirrors.preferences(recipe.suite, recipe.backports))
+    if recipe.zfs_from:
+        pins = mirrors.preferences_of_other_suite(recipe.zfs_from, _ZFS, newest=_BUILDERS)
+        command += _pinned("zfs", pins)
     if recipe.source:
         command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
     if recipe.patch is not None:
@@ -154,9 +161,22 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
         command += [f"--customize-hook=download /stage.tar {archive}"]
     command += [f"--customize-hook=download /var/lib/dpkg/status {work / 'status'}"]
     command += [recipe.suite, "/dev/null" if recipe.stages else str(archive)]
-    return command + mirrors.sources(
-        recipe.suite, recipe.components, with_backports=bool(recipe.backports)
-    )
+    return command + _sources(recipe)
+
+
+def _pinned(name: str, preferences: str) -> list[str]:
+    return [f'--setup-hook=printf %s {shlex.quote(preferences)} > "$1{_PREFERENCES}{name}"']
+
+
+def _sources(recipe: Recipe) -> list[str]:
+    lines = mirrors.sources(recipe.suite, recipe.components, with_backports=bool(recipe.backports))
+    if recipe.zfs_from:
+        lines += mirrors.sources(
+            recipe.zfs_from.removesuffix(BACKPORTS),
+            recipe.components,
+            with_backports=recipe.zfs_from.endswith(BACKPORTS),
+        )
+    return lines
 
 
 def _contained() -> list[str]:

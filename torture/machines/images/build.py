@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.zfs.versions import DEFAULT
 from torture.machines.host.cache_root import CACHE_VARIABLE
 from torture.machines.images.assemble import assemble
@@ -26,6 +27,8 @@ from torture.machines.images.source_trees import SourceTree
 IMAGES = images_of_every_run()
 
 _ASSEMBLE_DEADLINE_S = 300
+_MODULES = "zfs-dkms"
+"""The package of ZFS's modules."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,12 +56,12 @@ class GuestImage:
             os.utime(self.root.parent)
 
 
-def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:
+def find(name: str, *, zfs: str = DEFAULT, linux: Kernels = DEFAULT_KERNELS) -> GuestImage | None:
     """The finished image of the recipe as it is now, or None; builds nothing.
 
     `zfs`: the version of ZFS that the NAS has.
     """
-    recipe = read_recipe(name, zfs=zfs)
+    recipe = read_recipe(name, zfs=zfs, linux=linux)
     key = recipe.image_key
     place = Cache().find("images", f"{name}-{key}")
     if place is None:
@@ -87,6 +90,7 @@ def ensure_all(
     progress: Callable[[str], None],
     fresh: bool = False,
     zfs: str = DEFAULT,
+    linux: Kernels = DEFAULT_KERNELS,
     tree: SourceTree | None = None,
 ) -> list[GuestImage]:
     """The images of these names; missing ones are built in parallel.
@@ -99,9 +103,9 @@ def ensure_all(
             f"no image is called {', '.join(sorted(unknown))}",
             hint=f"known: {', '.join(image_names())}",
         )
-    recipes = [read_recipe(name, zfs=zfs) for name in names]
+    recipes = [read_recipe(name, zfs=zfs, linux=linux) for name in names]
     if not fresh:
-        found = [find(name, zfs=zfs) for name in names]
+        found = [find(name, zfs=zfs, linux=linux) for name in names]
         if all(found):
             return [image for image in found if image]
     cache = Cache()
@@ -110,7 +114,7 @@ def ensure_all(
     bases = builder.bases(recipes)
     for recipe in recipes:
         builder.image(recipe, bases)
-    images = [find(name, zfs=zfs) for name in names]
+    images = [find(name, zfs=zfs, linux=linux) for name in names]
     if not all(images):
         raise HarnessError(
             "a recipe was edited while its image was being built", hint="tools/images build"
@@ -211,10 +215,13 @@ class _Builder:
 def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:
     """The versions in an image; tools and modules of ZFS must be of the same version.
 
-    `built` is the version of tools and modules that were built from source.
+    `built` is the version of tools and modules that were built from source. A client's kernel that no
+    ZFS fits has no modules of it.
     """
     packages: dict[str, str] = json.loads((base / "packages.json").read_text())
-    module = built or json.loads((kernel / "packages.json").read_text())["zfs-dkms"]
+    module = built or json.loads((kernel / "packages.json").read_text()).get(_MODULES)
+    if module is None:
+        return packages | {"kernel": release, "zfs": "none"}
     tools = packages.get("zfsutils-linux", module)
     if tools != module:
         raise HarnessError(

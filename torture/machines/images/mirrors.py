@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import BACKPORTS
 from torture.machines.host.commands import run_host
 
 MIRROR_VARIABLE = "TORTURE_MIRROR"
 """Environment variable: the URI of a Debian archive, for hosts that are not Debian."""
-
-BACKPORTS = "-backports"
-"""The pocket with newer versions of some packages, built for the suite."""
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _DEADLINE_S = 60
@@ -66,6 +64,27 @@ def preferences(suite: str, source_packages: Sequence[str]) -> str:
     return "\n".join(
         f"Package: src:{name}\nPin: release n={suite}{BACKPORTS}\nPin-Priority: 990\n"
         for name in source_packages
+    )
+
+
+def preferences_of_other_suite(
+    pocket: str, source_package: str, *, newest: Sequence[str] = ()
+) -> str:
+    """apt_preferences(5): this package comes from another suite, or its backports.
+
+    Of the packages `newest` the newer one of both suites is taken. Nothing else comes from there.
+    """
+    suite = pocket.removesuffix(BACKPORTS)
+    # the updates of a suite have a name of their own, which begins with it
+    every = f"{suite}*"
+    pins = [
+        ("*", every, -1),
+        (f"src:{source_package}", every if pocket == suite else pocket, 990),
+        *((f"src:{name}", every, 500) for name in newest),
+    ]
+    return "\n".join(
+        f"Package: {name}\nPin: release n={release}\nPin-Priority: {priority}\n"
+        for name, release, priority in pins
     )
 
 

@@ -12,18 +12,30 @@ from typing import Any
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import (
+    BACKPORTS,
+    DEFAULT_KERNELS,
+    Kernels,
+    linux_version,
+    why_unfit,
+)
 from torture.facts.zfs.versions import DEFAULT, PLANTED, ZfsVersion, zfs_version
 
 RECIPES = CHECKOUT / "vmimages"
 
 KERNEL = "kernel"
-"""The stage that provides an image's kernel and modules; each version of ZFS has one."""
+"""The stage that provides an image's kernel and modules; each pair of Linux and ZFS has one."""
 
 BASE_FORMAT = 1
 """Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
 
 _STAGE = "stage.sh"
 """The script of a recipe that names none, if its folder has it."""
+
+_OLD_KMOD = "old-kmod.sh"
+"""The stage of a suite whose kmod is old: it comes from the kernel's recipe, whose suite the root is."""
+_BUILDING_ZFS = ("linux-headers-cloud-amd64", "zfs-dkms", "gcc", "libc6-dev", "make")
+"""The packages with which a kernel's stage builds the modules of ZFS."""
 
 _KEY_CHARS = 16
 
@@ -39,6 +51,8 @@ class Recipe:
     backports: tuple[str, ...] = ()
     """Source packages whose binaries come from the suite's backports; all other packages are the
     suite's own."""
+    zfs_from: str = ""
+    """The other suite that the source package of ZFS comes from, if it is not this one's."""
     stages: tuple[Path, ...] = ()
     """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
     programs: tuple[Path, ...] = ()
@@ -74,6 +88,8 @@ class Recipe:
         }
         if self.backports:
             content["backports"] = self.backports
+        if self.zfs_from:
+            content["zfs_from"] = self.zfs_from
         if self.source:
             content["source"] = self.source
         parts = [json.dumps(content, sort_keys=True).encode()]
@@ -101,8 +117,13 @@ class Recipe:
         return digest_of(parts)[:_KEY_CHARS]
 
 
-def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
-    """The stage with this version's kernel and modules; raises `HarnessError` for a garbled recipe."""
+def read_kernel_recipe(zfs: ZfsVersion, linux: str = "") -> Recipe:
+    """The stage with the modules of this ZFS, for the kernel of this name or else of its own suite.
+
+    Raises `HarnessError` for a garbled recipe, and for two versions that do not fit.
+    """
+    if linux not in ("", zfs.suite):
+        return _of_a_pair(zfs, linux)
     recipe = _read(KERNEL, zfs.recipe, zfs)
     if zfs.planted is not None:
         stages = (PLANTED / _STAGE, *recipe.stages)
@@ -110,12 +131,43 @@ def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
     return replace(recipe, source=zfs.name) if zfs.is_built else recipe
 
 
-def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
+def _of_a_pair(zfs: ZfsVersion, linux: str) -> Recipe:
+    """The stage of a kernel of another suite than ZFS; its root is of the kernel's suite."""
+    version = linux_version(linux)
+    if why := why_unfit(zfs, version):
+        raise HarnessError(why, hint="choose another kernel for the NAS, or another --zfs")
+    kernel, own = _read(KERNEL, version.recipe, zfs), read_kernel_recipe(zfs)
+    is_elsewhere = kernel.suite != own.suite
+    *before, _ = kernel.stages
+    own_stages = (stage for stage in own.stages if stage.name != _OLD_KMOD)
+    building = own.packages if zfs.is_built else _BUILDING_ZFS
+    return replace(
+        own,
+        path=kernel.path,
+        suite=kernel.suite,
+        components=tuple(dict.fromkeys((*kernel.components, *own.components))),
+        packages=tuple(dict.fromkeys((*kernel.packages, *building))),
+        backports=(*kernel.backports, *(() if is_elsewhere else own.backports)),
+        zfs_from=f"{own.suite}{BACKPORTS if own.backports else ''}" if is_elsewhere else "",
+        stages=(*before, *own_stages),
+        initrd_modules=kernel.initrd_modules,
+    )
+
+
+def _kernel_of_client(linux: str) -> Recipe:
+    """A client's kernel, with the modules of its own ZFS where these fit."""
+    zfs = zfs_version(DEFAULT)
+    if linux != zfs.suite and why_unfit(zfs, version := linux_version(linux)):
+        return _read(KERNEL, version.recipe, zfs)
+    return read_kernel_recipe(zfs, linux)
+
+
+def read_recipe(name: str, *, zfs: str = DEFAULT, linux: Kernels = DEFAULT_KERNELS) -> Recipe:
     """The recipe of the image of this name, with this version of ZFS if it has any.
 
-    An image with `follows_zfs` is made of that version's suite, kernel and modules. Another image
-    has the default's kernel, whatever the NAS runs. Raises `HarnessError` when there is no such
-    recipe or it does not parse.
+    An image with `follows_zfs` is the NAS's: it is made of that version's suite, modules and tools.
+    Another image is a client's, whatever ZFS the NAS runs. Raises `HarnessError` when there is no
+    such recipe, when it does not parse, or when kernel and ZFS do not fit.
     """
     path = RECIPES / name / "recipe.toml"
     if not path.exists():
@@ -124,8 +176,11 @@ def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
         )
     version = zfs_version(zfs)
     recipe = _read(name, path, version)
-    kernel = version if recipe.follows_zfs else zfs_version(DEFAULT)
-    return replace(recipe, kernel=read_kernel_recipe(kernel))
+    if recipe.follows_zfs:
+        kernel = read_kernel_recipe(version, linux.nas)
+    else:
+        kernel = _kernel_of_client(linux.client)
+    return replace(recipe, kernel=kernel)
 
 
 def image_names() -> tuple[str, ...]:
@@ -144,7 +199,8 @@ def _is_on_demand(name: str) -> bool:
 
 def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     content = _parse(path)
-    for read_elsewhere in ("zfs", "on_demand"):  # `torture/facts/zfs/versions.py`, `_is_on_demand`
+    # by `torture/facts/zfs/versions.py`, `torture/facts/linux/kernels.py`, `_is_on_demand`
+    for read_elsewhere in ("zfs", "linux", "on_demand"):
         content.pop(read_elsewhere, None)
     extended = None
     if (like := content.pop("extends", None)) is not None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.host.abilities import (
     Accelerator,
@@ -72,6 +73,8 @@ class LabSettings:
     libvirt_uri: str | None = None
     zfs: str = DEFAULT
     """The version of ZFS that the NAS runs."""
+    linux: Kernels = DEFAULT_KERNELS
+    """The kernels of NAS and clients."""
     warm_states: Path
     """Folder of saved machine states."""
 
@@ -87,8 +90,8 @@ class Lab:
         self.sockets = PRIVATE / "sockets"
         self.sockets.mkdir()
         # found once, so that a recipe edited meanwhile does not disturb a run
-        self.zfs = zfs_version(settings.zfs)
-        self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
+        self.zfs, self.linux = zfs_version(settings.zfs), settings.linux
+        self._images = {name: _image(name, settings) for name in IMAGES}
         self.accelerator = choose_accelerator(settings.accelerator).kind
         kind = settings.network or choose_network().kind
         self.network: Network = BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
@@ -110,7 +113,7 @@ class Lab:
         if image != self._client_image:
             self.checkers.end()
         if image not in self._images:
-            self._images[image] = _image(image, zfs=self._settings.zfs)
+            self._images[image] = _image(image, self._settings)
         self._client_image = image
         for used in self._images.values():
             used.mark_used()
@@ -131,6 +134,12 @@ class Lab:
         if not self.can_plug_in:
             return None
         return PreparedFolders(self._settings.warm_states.with_name("prepared"))
+
+    @property
+    def kernels(self) -> Kernels:
+        """The releases of the kernels that both machines boot now."""
+        nas, client = (self.images[name].manifest["kernel"] for name in ("nas", _CLIENT))
+        return Kernels(nas=nas, client=client)
 
     def keys(self, *, preload: str = "") -> tuple[str, ...]:
         """Keys of everything on which a NAS and a client that have reached the host depend.
@@ -259,12 +268,12 @@ class Lab:
             raise
 
 
-def _image(name: str, *, zfs: str) -> GuestImage:
-    image = find(name, zfs=zfs)
+def _image(name: str, settings: LabSettings) -> GuestImage:
+    image = find(name, zfs=settings.zfs, linux=settings.linux)
     if image is None:
+        words = f"--zfs {settings.zfs}{settings.linux.option_of(name)}"
         raise HarnessError(
-            f"there is no {name} image with ZFS {zfs}",
-            hint=f"tools/images build {name} --zfs {zfs}",
+            f"there is no {name} image with {words}", hint=f"tools/images build {name} {words}"
         )
     return image
 

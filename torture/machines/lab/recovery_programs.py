@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.zfs.versions import FOLDER, PLANTED, ZfsVersion
 from torture.machines.images import find
 from torture.machines.images.assemble import read_member
@@ -110,9 +111,9 @@ def _unpack(made: Path) -> None:
     archive.unlink()
 
 
-def guest_program(zfs: ZfsVersion) -> bytes:
+def guest_program(zfs: ZfsVersion, linux: Kernels = DEFAULT_KERNELS) -> bytes:
     """The program that a NAS with this ZFS runs, as a file's content; raises `HarnessError`."""
-    return (_built(zfs) / _IN_NAS).read_bytes()
+    return (_built(zfs, linux) / _IN_NAS).read_bytes()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,12 +125,15 @@ class HostProgram:
     """The table of the blocks that it notes (`vmimages/zfs/recovery/stage.sh`); None: it notes none."""
 
 
-def host_program(zfs: ZfsVersion, *, covered: bool = False) -> HostProgram:
+def host_program(
+    zfs: ZfsVersion, linux: Kernels = DEFAULT_KERNELS, *, covered: bool = False
+) -> HostProgram:
     """The program with this version's library, `covered`: with the one that notes its blocks.
 
+    `linux`: the kernels of the lab, whose NAS must have the same version of ZFS.
     Raises `HarnessError` for a planted bug in a file that the library does not have, too.
     """
-    place = _built(zfs)
+    place = _built(zfs, linux)
     program = place / (_COVERED if covered else _ON_HOST)
     if not program.exists():
         raise HarnessError(
@@ -138,14 +142,14 @@ def host_program(zfs: ZfsVersion, *, covered: bool = False) -> HostProgram:
     return HostProgram(path=program, blocks=place / _BLOCKS if covered else None)
 
 
-def _built(zfs: ZfsVersion) -> Path:
+def _built(zfs: ZfsVersion, linux: Kernels) -> Path:
     """The folder of the programs; builds nothing.
 
     Raises `HarnessError` when they were not built, or with another version of ZFS than the NAS has.
     """
     recipe = recovery_recipe(zfs)
     place = Cache().find("bases", _slot(recipe))
-    nas = find("nas", zfs=zfs.name)
+    nas = find("nas", zfs=zfs.name, linux=linux)
     if place is None or nas is None:
         raise HarnessError(
             f"the programs of a walk are not built for ZFS {zfs.name}",

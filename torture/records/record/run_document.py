@@ -67,6 +67,10 @@ class RunDocument(Document):
     boot: str = ""
     zfs: str = ""
     """The version that the NAS was to run; empty for runs that knew only one."""
+    linux_nas: str = ""
+    """The name of the NAS's kernel; empty for that of its ZFS's suite."""
+    linux_client: str = ""
+    """The name of the client's kernel; empty for runs that knew only one."""
     versions: dict[str, str] = field(default_factory=dict)
     """The versions of the host's tools."""
     images: dict[str, ImageInfo | None] = field(default_factory=dict)

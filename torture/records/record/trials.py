@@ -69,6 +69,10 @@ class Where(Document):
     """The version of QEMU."""
     images: dict[str, str] = field(default_factory=dict)
     """The images of NAS and client: the first 16 digits of each content's SHA-256."""
+    linux_nas: str = ""
+    """The release of the kernel that the NAS booted."""
+    linux_client: str = ""
+    """The release of the client's kernel."""
 
 
 SCHEMA = 3
@@ -106,6 +110,9 @@ class Identity(NamedTuple):
     zfs: str
     """The version of ZFS. One seed draws the same trial for every version, and each of them counts
     alone."""
+    linux_nas: str
+    linux_client: str
+    """The kernels, for the same reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,9 +260,11 @@ class TrialRecord(Document):
 
     def identity(self, *, run: str = "") -> Identity:
         """The identity of its trial, for a record in the file of this run."""
-        if self.origin is Origin.LIVE:
-            return Identity(self.trial, self.origin, "", self.zfs)
-        return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
+        made = "" if self.origin is Origin.LIVE else self.origin_run or run
+        where = self.where
+        return Identity(
+            self.trial, self.origin, made, self.zfs, where.linux_nas, where.linux_client
+        )
 
 
 def is_newest(record: TrialRecord) -> bool:

@@ -61,6 +61,9 @@ class Versus:
     old_zfs: tuple[str, ...] = ()
     """The versions of OpenZFS of the old runs' trials; most runs have one."""
     new_zfs: tuple[str, ...] = ()
+    old_kernels: tuple[str, ...] = ()
+    """The kernels of the old runs' trials."""
+    new_kernels: tuple[str, ...] = ()
 
     @property
     def worse(self) -> tuple[Pair, ...]:
@@ -129,11 +132,11 @@ class Versus:
             ("without conclusive trials on one side", self.not_comparable),
         )
         sentences = [f"{what}: {', '.join(names)}" for what, names in missing if names]
-        if self.old_zfs and self.new_zfs:
-            old, new = (" and ".join(names) for names in (self.old_zfs, self.new_zfs))
-            same = f"OpenZFS {old} in both" if old == new else f"old: OpenZFS {old}; new: {new}"
-            sentences.insert(0, same)
-        return (*sentences, *self.notes)
+        versions = (
+            *_versions_in_words("OpenZFS", self.old_zfs, self.new_zfs),
+            *_versions_in_words("Linux", self.old_kernels, self.new_kernels),
+        )
+        return (*versions, *sentences, *self.notes)
 
     def as_markdown(self) -> str:
         """Markdown for a job's summary: the answer, then every rate that differs."""
@@ -171,6 +174,7 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
             cell: trials for cell, trials in after.breaches().items() if cell not in was_broken
         }
         versions = (before.zfs_versions, after.zfs_versions)
+        kernels = (before.kernels, after.kernels)
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
@@ -205,7 +209,15 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
         notes=notes,
         old_zfs=versions[0],
         new_zfs=versions[1],
+        old_kernels=kernels[0],
+        new_kernels=kernels[1],
     )
+
+
+def _versions_in_words(name: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    if old and new:
+        before, after = " and ".join(old), " and ".join(new)
+        yield f"{name} {before} in both" if old == new else f"old: {name} {before}; new: {after}"
 
 
 def _refuse_unreadable(store: Store, paths: Sequence[Path]) -> None:

@@ -246,13 +246,12 @@ def _is_emulated(store: Store) -> bool:
 
 def _measured(store: Store, cells: int) -> str:
     """E.g. `320 power cuts of 32 configurations; OpenZFS 2.3.9; Linux 6.12; emulated machines`."""
-    kernels = dict.fromkeys(version["kernel"] for version in _versions(store))
     days = sorted(run.document.begun[:10] for run in store.runs if run.document.begun)
     cuts = f"{store.trials:,} power cut" + ("" if store.trials == 1 else "s")
     facts = (
         f"{cuts} of {configurations(cells)}",
         f"OpenZFS {', '.join(store.zfs_versions) or '?'}",
-        f"Linux {', '.join(kernels) or '?'}",
+        f"Linux {', '.join(store.kernels) or '?'}",
         " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         "emulated machines" if _is_emulated(store) else "",
         "rates have 95 % intervals",

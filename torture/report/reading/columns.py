@@ -70,6 +70,13 @@ def _run_of_origin(row: Row) -> str:
     return row.record.identity(run=row.run.name).run
 
 
+def _kernel_of(row: Row, *, image: str) -> str:
+    where = row.record.where
+    booted = where.linux_nas if image == "nas" else where.linux_client
+    info = row.run.document.images.get(image)
+    return booted or ("" if info is None else info.packages.get("kernel", ""))
+
+
 def _figures_of(row: Row) -> str:
     figures = row.record.judgement.findings.figures
     return json.dumps(figures) if figures else "{}"
@@ -114,6 +121,9 @@ _NAMED = {
     "seed": Column("UBIGINT", "record.seed"),
     # of the NAS; empty where neither the record nor its run says
     "zfs": _text(lambda row: row.record.zfs or row.run.document.zfs),
+    # of each machine's kernel; of a record that does not say it, as its run does
+    "linux_nas": _text(partial(_kernel_of, image="nas")),
+    "linux_client": _text(partial(_kernel_of, image="client")),
     # empty where neither the record nor its run says; guests of KVM and emulated ones differ in pace
     "accelerator": _text(
         lambda row: row.record.where.accelerator or row.run.document.accelerator.kind

@@ -75,7 +75,7 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
 
     Where a later try counts, for its breach, the first conclusive one goes to the table `first_tries`.
     """
-    identity = "trial, origin, origin_run, zfs"
+    identity = "trial, origin, origin_run, zfs, linux_nas, linux_client"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, cut_ms, trial_ms "
         f"FROM records SEMI JOIN (SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) "
@@ -84,8 +84,8 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
     dropped: list[int] = []
     first_tries: list[tuple[int, int]] = []
     other_verdict = inconclusive = repeated = tries = 0
-    for _, rows in groupby(_fetched(sql), key=lambda row: row[:4]):
-        records = [_Duplicate(*row[4:]) for row in rows]
+    for _, rows in groupby(_fetched(sql), key=lambda row: row[:6]):
+        records = [_Duplicate(*row[6:]) for row in rows]
         counts = the_one_that_counts(records)
         first = next((record for record in records if record.is_conclusive), counts)
         if counts.is_conclusive and first.of_try != counts.of_try:
@@ -124,15 +124,16 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
 def drop_voided(sql: duckdb.DuckDBPyConnection, runs: Sequence[RunInfo]) -> tuple[str, ...]:
     """Take the void trials out of all tables, in every run that has them; a sentence for each.
 
-    A `run.json` voids trials of the run's own versions of ZFS: the same trial of another version counts.
+    A `run.json` voids trials of the run's own versions: the same trial of another ZFS or Linux counts.
     A merged run has no record of a void trial, and the sentence among its notes.
     """
     notes = []
     for source, run in enumerate(runs):
         for trial, reason in sorted(run.document.voided.items()):
             voided = sql.execute(
-                f"DELETE FROM records WHERE trial = $trial AND origin = '{Origin.LIVE}' AND zfs IN "
-                "(SELECT zfs FROM records WHERE trial = $trial AND source = $source) "
+                f"DELETE FROM records WHERE trial = $trial AND origin = '{Origin.LIVE}' AND "
+                "(zfs, linux_nas, linux_client) IN (SELECT (zfs, linux_nas, linux_client) "
+                "FROM records WHERE trial = $trial AND source = $source) "
                 "RETURNING verdict",
                 {"trial": trial, "source": source},
             ).fetchall()

@@ -18,8 +18,9 @@ def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
         "LEFT JOIN live AS first ON first.trial = again.repeats WHERE list_contains(?, again.origin) "
-        # a trial may be live on several versions of ZFS: prefer the version of the repeat
-        "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC) = 1 "
+        # a trial may be live on several versions of ZFS and Linux: prefer those of the repeat
+        "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC, "
+        "(first.linux_nas, first.linux_client) = (again.linux_nas, again.linux_client) DESC) = 1 "
         "ORDER BY again.trial, again.origin_run",
         [[origin.value for origin in _REPEATS]],
     ).fetchall()

@@ -21,6 +21,7 @@ from torture.report.reading.accelerators import accelerators, notes_on_accelerat
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
+from torture.report.reading.linux_versions import kernels, notes_on_kernels
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
 from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
@@ -49,7 +50,7 @@ class Store:
     """Records in tables. Use `open`; it is a context manager.
 
     - `trials`: the number of live trials.
-    - `zfs_versions`: the versions of OpenZFS, the most frequent first.
+    - `zfs_versions`, `kernels`: the versions of OpenZFS and Linux, the most frequent first.
     - `accelerators`: those of its trials that are known.
     - `notes`: sentences for people about anything unusual in the files and records.
     - `unreadable_lines`: whole lines that are no records; they are left out.
@@ -74,12 +75,13 @@ class Store:
         self.notes = (
             *notes_on_files,
             *notes_on_versions(sql),
+            *notes_on_kernels(sql),
             *notes_on_accelerators(sql),
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
             *notes_on_repeats(sql),
         )
-        self.zfs_versions = tuple(zfs_versions(sql))
+        self.zfs_versions, self.kernels = tuple(zfs_versions(sql)), tuple(kernels(sql))
         self.accelerators = tuple(accelerators(sql))
         self._cells = cells
         self._resources = resources

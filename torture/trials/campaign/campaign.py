@@ -68,7 +68,7 @@ class Campaign:
         self._verdicts = Counter(record.verdict for record in earlier)
         self.earlier = self._verdicts.total()
         """The number of trials that had ended before this process began."""
-        self._tries = DeadTries(run, zfs=run.zfs)
+        self._tries = DeadTries(run, zfs=run.zfs, linux=run.kernels)
         self._controllers: list[WorkerController] = []
         self._threads: dict[int, threading.Thread] = {}
         self._alive: set[int] = set()

@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import replace
 
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.linux.kernels import Kernels
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import TrialRecord, Where
 from torture.records.scoring.score import inconclusive, score
 
 _TRIES_MAX = 3
@@ -23,9 +24,10 @@ class DeadTries:
     empty folder. A trial that took too long would take too long again, and is not.
     """
 
-    def __init__(self, run: RunLayout, *, zfs: str) -> None:
+    def __init__(self, run: RunLayout, *, zfs: str, linux: Kernels) -> None:
         self._run = run
         self._zfs = zfs
+        self._where = Where(linux_nas=linux.nas, linux_client=linux.client)
         self._died: Counter[str] = Counter()
 
     def record_after(self, spec: TrialSpec, error: HarnessError) -> TrialRecord | None:
@@ -44,7 +46,7 @@ class DeadTries:
             if folder.exists():
                 shutil.rmtree(folder)
             return None
-        return replace(known, dead_tries=self._died[spec.trial])
+        return replace(known, dead_tries=self._died[spec.trial], where=self._where)
 
     def counted(self, spec: TrialSpec, record: TrialRecord) -> TrialRecord:
         """The record of a trial that ended, with the number of its tries that did not."""

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from torture.discovery import extra_digests
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import Kernels
 from torture.files import point_link, try_lock
 from torture.machines.host.abilities import choose_accelerator, choose_network
 from torture.machines.host.commands import version_of
@@ -48,6 +49,17 @@ class Run(RunLayout):
         """The version of ZFS that its NAS runs; empty where nothing states it."""
         document = read_run_document(self.folder)
         return "" if document is None else document.zfs
+
+    @property
+    def kernels(self) -> Kernels:
+        """The releases of its machines' kernels; empty where nothing states them."""
+        document = read_run_document(self.folder)
+        images = {} if document is None else document.images
+        nas, client = (
+            "" if (image := images.get(name)) is None else image.packages.get("kernel", "")
+            for name in ("nas", "client")
+        )
+        return Kernels(nas=nas, client=client)
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -102,7 +114,7 @@ def describe(lab: LabSettings) -> RunDocument:
     """The facts that decide a run's figures: host, accelerator, network, versions of everything."""
     accelerator = choose_accelerator(lab.accelerator)
     network = choose_network()
-    images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}
+    images = {name: find(name, zfs=lab.zfs, linux=lab.linux) for name in ("nas", "client")}
     return RunDocument(
         begun=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         host=HostInfo(
@@ -120,6 +132,8 @@ def describe(lab: LabSettings) -> RunDocument:
         ),
         boot=lab.boot,
         zfs=lab.zfs,
+        linux_nas=lab.linux.nas,
+        linux_client=lab.linux.client,
         versions={
             "python": platform.python_version(),
             "qemu": version_of("qemu-system-x86_64", "--version"),

@@ -9,6 +9,8 @@ from pathlib import Path
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
+from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
+from torture.facts.linux.kernels import Kernels
 from torture.facts.zfs.versions import DEFAULT
 from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
@@ -108,6 +110,7 @@ def settings_of(folder: Path) -> LabSettings:
     """
     run = read_run_document(folder) or RunDocument()
     zfs = run.zfs or DEFAULT
+    linux = Kernels(nas=run.linux_nas, client=run.linux_client or DEFAULT_LINUX)
     try:
         accelerator, network = Accelerator(run.accelerator.kind), NetworkKind(run.network.kind)
         return LabSettings(
@@ -115,7 +118,8 @@ def settings_of(folder: Path) -> LabSettings:
             accelerator=None if accelerator is Accelerator.KVM else accelerator,
             network=None if network is NetworkKind.BRIDGE else network,
             zfs=zfs,
+            linux=linux,
             warm_states=warm_directory(),
         )
     except ValueError:
-        return LabSettings(zfs=zfs, warm_states=warm_directory())
+        return LabSettings(zfs=zfs, linux=linux, warm_states=warm_directory())

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.linux.kernels import Kernels
 from torture.machines.host.scratch import Scratch
 from torture.machines.images import find
 from torture.machines.lab.saved_states import warm_directory
@@ -55,6 +56,8 @@ class HostOrders:
     """The digest of the campaign's checkout."""
     extra: dict[str, bytes] = field(default_factory=dict)
     """The files of `--extra`."""
+    linux: dict[str, str] = field(default_factory=dict)
+    """The fields of `Kernels`."""
     evidence: str = ""
     """A folder or URL for the evidence; empty: it travels with the result."""
     lease_s: float = LEASE_S
@@ -236,16 +239,15 @@ class Host:
 
 def _require_same(orders: HostOrders) -> None:
     """Raise `HarnessError` where this host's code or images are not the campaign's."""
-    host = platform.node()
+    host, linux = platform.node(), Kernels(**orders.linux)
     if orders.code != code_digest():
         raise _other_version()
     for name, digest in orders.images.items():
-        image = find(name, zfs=orders.zfs)
+        image = find(name, zfs=orders.zfs, linux=linux)
         if image is None:
-            raise HarnessError(
-                f"{host} has no {name} image with ZFS {orders.zfs}",
-                hint=f"there: tools/images fetch {name} --zfs {orders.zfs} --from PLACE",
-            )
+            words = f"--zfs {orders.zfs}{linux.option_of(name)}"
+            hint = f"there: tools/images fetch {name} {words} --from PLACE"
+            raise HarnessError(f"{host} has no {name} image with {words}", hint=hint)
         if image.sha256 != digest:
             raise HarnessError(
                 f"{host} has a {name} image of other content: {image.sha256[:16]} instead of "

@@ -17,11 +17,14 @@ _DIGITS = 16
 
 def where_of(lab: Lab) -> Where:
     """The host and the machinery of its lab; raises `HarnessError` where QEMU is missing."""
+    kernels = lab.kernels
     return Where(
         host=platform.node(),
         accelerator=lab.accelerator,
         processor=processor_model(),
         qemu=_qemu(),
+        linux_nas=kernels.nas,
+        linux_client=kernels.client,
         images={name: image.sha256[:_DIGITS] for name, image in lab.images.items()},
     )
 

@@ -294,13 +294,14 @@ class DaskController:
 
 def _orders_of_hosts(orders: WorkerOrders) -> HostOrders:
     lab = orders.as_json()["lab"]
-    images = {name: find(name, zfs=orders.lab.zfs) for name in IMAGES}
+    images = {name: find(name, zfs=orders.lab.zfs, linux=orders.lab.linux) for name in IMAGES}
     site = f"torture-{secrets.token_hex(8)}"
     return HostOrders(
         site=site,
         lab=lab,
         images={name: image.sha256 for name, image in images.items() if image is not None},
         zfs=orders.lab.zfs,
+        linux=lab["linux"],
         code=LOADED,
         extra=extra_files(),
         evidence=share_of(site),

@@ -17,6 +17,7 @@ from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.completed import Completed
+from torture.facts.linux.kernels import Kernels
 from torture.facts.zfs.versions import ZfsVersion, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.lab.lab import Lab
@@ -203,10 +204,16 @@ def main(folder: Path) -> None:
         "known_bug": KNOWN_BUGS["dummy-bug"].affected.chosen_cell.name,
         "trees": sorted(trees_needed()),
         "nas_suite": read_recipe("nas", zfs=ZFS).suite,
+        "client_kernel_suite": _kernel_suite("client", Kernels.same("sid-backports")),
         "exported": [path.read_text() for path in built.exports],
         "page": built.page.read_text(),
     }
     json.dump(found, sys.stdout, default=str)
+
+
+def _kernel_suite(image: str, linux: Kernels) -> str:
+    kernel = read_recipe(image, linux=linux).kernel
+    return "" if kernel is None else kernel.suite
 
 
 if __name__ == "__main__":

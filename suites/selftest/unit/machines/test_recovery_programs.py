@@ -81,7 +81,7 @@ def built(
     """A base as a build leaves it, with these programs, in a cache of the test's own."""
     monkeypatch.setattr(recovery_programs, "Cache", lambda: Cache(tmp_path))
     nas = SimpleNamespace(manifest={"zfs": _RELEASE})
-    monkeypatch.setattr(recovery_programs, "find", lambda _name, zfs: nas if zfs else None)
+    monkeypatch.setattr(recovery_programs, "find", lambda _name, zfs, linux: nas if zfs else linux)
     slot = recovery_programs._slot(recovery_recipe(zfs_version(name)))
     place = Cache(tmp_path).place("bases", slot)
     place.mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import Where
+from torture.records.record.trials import TrialRecord, Where
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.store import Store
 from torture.report.terminal.outcome_table import accelerators_line
@@ -56,6 +57,38 @@ def test_a_comparison_names_both_versions_of_zfs(tmp_path: Path) -> None:
     assert "old: OpenZFS 2.1.11; new: 2.4.99-0123456789ab" in compare_runs([old], [new]).remarks
     assert "OpenZFS 2.1.11 in both" in compare_runs([old], [old]).remarks
     assert "OpenZFS 2.1.11" in compare_runs([old], [new]).as_markdown()
+
+
+def booted(records: Sequence[TrialRecord], *, nas: str, client: str) -> list[TrialRecord]:
+    where = Where(linux_nas=nas, linux_client=client)
+    return [replace(record, where=where) for record in records]
+
+
+def test_the_same_trials_of_several_kernels_are_separate_and_reported(tmp_path: Path) -> None:
+    """A record that does not name its kernels has those of its run's images."""
+    records = list(make_records(6, cells=[SAFE], seed=1))
+    old, new, unsaid = (
+        write_run(tmp_path / name, written)
+        for name, written in {
+            "old": booted(records[:4], nas="6.12.118", client="6.1.0-56"),
+            "new": booted(records, nas="6.12.118", client="6.12.118"),
+            "unsaid": records,
+        }.items()
+    )
+    document = json.loads((unsaid / "run.json").read_text())
+    images = {name: {"key": "k", "packages": {"kernel": "7.3"}} for name in ("nas", "client")}
+    (unsaid / "run.json").write_text(json.dumps(document | {"images": images}))
+    mixed = "6.12.118 in the NAS and 6.1.0-56 in the client"
+    with Store.open([old, new, unsaid]) as store:
+        assert store.trials == 16
+        assert set(store.kernels) == {"6.12.118", "7.3", mixed}
+        (note,) = (note for note in store.notes if "versions of Linux" in note)
+        assert f"4 of {mixed}" in note
+    remarks = compare_runs([old], [new]).remarks
+    assert f"old: Linux {mixed}; new: 6.12.118" in remarks
+    assert "Linux 6.12.118 in both" in compare_runs([new], [new]).remarks
+    with Store.open([new]) as store:
+        assert not any("versions of Linux" in note for note in store.notes)
 
 
 def test_kvm_and_emulation_are_said_apart_and_not_compared(tmp_path: Path) -> None:

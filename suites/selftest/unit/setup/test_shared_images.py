@@ -35,7 +35,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """The shared folder, and the cache of the host that fetches: this process's from now on."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "builder"))
     built_image(tmp_path / "builder")
-    pack("nas", zfs=DEFAULT, into=str(tmp_path / "share"))
+    pack("nas", str(tmp_path / "share"), zfs=DEFAULT)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "other"))
     return tmp_path / "share", tmp_path / "other"
 
@@ -55,10 +55,10 @@ def test_coreutils_print_the_same_digest_and_it_is_kept(tmp_path: Path) -> None:
 def test_an_image_is_fetched_whole_and_only_once(hosts: tuple[Path, Path], scheme: str) -> None:
     share, _ = hosts
     assert find("nas") is None
-    [image] = fetch(["nas"], zfs=DEFAULT, source=f"{scheme}{share}")
+    image = fetch("nas", f"{scheme}{share}", zfs=DEFAULT)
     assert image.root.read_bytes() == CONTENT["root.sqfs"]
     assert image.sha256 == computed_digest(image.root.parent)
-    assert fetch(["nas"], zfs=DEFAULT, source="/nowhere") == (image,)
+    assert fetch("nas", "/nowhere", zfs=DEFAULT) == image
 
 
 def test_a_damaged_image_is_refused_and_leaves_nothing(hosts: tuple[Path, Path]) -> None:
@@ -67,10 +67,10 @@ def test_a_damaged_image_is_refused_and_leaves_nothing(hosts: tuple[Path, Path])
     data = archive.read_bytes()
     archive.write_bytes(data.replace(b"rootroot", b"rootroOt", 1))
     with pytest.raises(HarnessError, match="is damaged"):
-        fetch(["nas"], zfs=DEFAULT, source=str(share))
+        fetch("nas", str(share), zfs=DEFAULT)
     archive.write_bytes(data[: len(data) // 2])
     with pytest.raises(HarnessError, match="is no whole image"):
-        fetch(["nas"], zfs=DEFAULT, source=str(share))
+        fetch("nas", str(share), zfs=DEFAULT)
     assert find("nas") is None
     assert list((cache / "work").iterdir()) == []
 
@@ -81,10 +81,10 @@ def test_an_archive_cannot_write_elsewhere(hosts: tuple[Path, Path], tmp_path: P
     with tarfile.open(archive, "w") as tar:
         tar.add(share, arcname="../../escaped")
     with pytest.raises(HarnessError, match="does not belong there"):
-        fetch(["nas"], zfs=DEFAULT, source=str(share))
+        fetch("nas", str(share), zfs=DEFAULT)
 
 
 def test_a_place_without_the_image_says_who_can_pack_it(hosts: tuple[Path, Path]) -> None:
     with pytest.raises(HarnessError, match="tools/images pack --to"):
-        fetch(["nas"], zfs=DEFAULT, source=str(hosts[0] / "none"))
+        fetch("nas", str(hosts[0] / "none"), zfs=DEFAULT)
     assert not is_local("s3://bucket/images")

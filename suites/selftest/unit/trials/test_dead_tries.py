@@ -17,6 +17,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import CUT, SPEC
 from torture.facts.evidence.manifest import MANIFEST
 from torture.facts.evidence.strict_json import strict_json
+from torture.facts.linux.kernels import Kernels
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
@@ -45,7 +46,7 @@ def left(tmp_path: Path) -> Callable[[str], TrialSpec]:
 
 
 def tries_in(folder: Path) -> DeadTries:
-    return DeadTries(RunLayout(folder=folder), zfs="2.3.9")
+    return DeadTries(RunLayout(folder=folder), zfs="2.3.9", linux=Kernels(nas="6.1", client="6.12"))
 
 
 def test_a_loss_that_a_dead_try_shows_stands(

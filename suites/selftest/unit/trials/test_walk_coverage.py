@@ -53,7 +53,7 @@ def test_walks_of_one_program_are_counted_together() -> None:
 def test_a_run_lists_the_code_that_none_of_its_walks_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_table", lambda _zfs: TABLE)
+    monkeypatch.setattr(listing, "_table", lambda _zfs, _linux: TABLE)
     said = list_coverage([_walk(0), _walk(7)], zfs="2.3.9", folder=tmp_path)
     assert said.startswith("2 of 8 blocks of OpenZFS 2.3.9 were run; the others: ")
     text = (tmp_path / "coverage.txt").read_text()
@@ -62,7 +62,7 @@ def test_a_run_lists_the_code_that_none_of_its_walks_ran(
 
 
 def test_a_garbled_record_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_table", lambda _zfs: TABLE)
+    monkeypatch.setattr(listing, "_table", lambda _zfs, _linux: TABLE)
     garbled = WalkCoverage(table=_BLOCKS.digest, ran="?")
     said = list_coverage([garbled], zfs="2.3.9", folder=tmp_path)
     assert said.startswith("coverage.txt is not written: ")

@@ -235,7 +235,8 @@ def engines_of(
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = traits.volume is VolumeKind.ZVOL and disks == trial.disks
     has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
-    program = host_program(lab.zfs, covered=trial.spec.walk_coverage) if has_scout else None
+    covered = trial.spec.walk_coverage
+    program = host_program(lab.zfs, lab.linux, covered=covered) if has_scout else None
     coverage = None
     if program is not None and program.blocks is not None:
         coverage = Coverage(Blocks.parse(program.blocks.read_bytes()), place / "coverage")

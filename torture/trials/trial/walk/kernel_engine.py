@@ -61,7 +61,7 @@ class KernelEngine:
         """
         self._volume = volume
         self._config = "kept" if keeps_config else "anew"
-        self._guest_program = guest_program(lab.zfs)
+        self._guest_program = guest_program(lab.zfs, lab.linux)
         self._folder = folder
         # a walk asks for contents, not for times
         disks = [replace(disk, profile=Profile()) for disk in disks]

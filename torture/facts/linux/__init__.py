@@ -1,0 +1,1 @@
+"""The kernels of the guests: the versions of Linux that both machines may boot."""

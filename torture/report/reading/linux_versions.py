@@ -1,0 +1,43 @@
+"""The kernels of the live trials, and a sentence for the report's reader about several."""
+
+from __future__ import annotations
+
+import duckdb
+
+from torture.report.reading.text import printable, shortened
+
+_NOT_SAID = "an unknown kernel"
+
+
+def kernels(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """The number of live trials of each pair of kernels, in words, the most frequent first.
+
+    Machines with the same kernel are one word; others name the NAS's first.
+    """
+    rows = sql.execute(
+        "SELECT linux_nas, linux_client, count(*) FROM live GROUP BY linux_nas, linux_client "
+        "ORDER BY count(*) DESC, linux_nas, linux_client"
+    ).fetchall()
+    return {_in_words(nas, client): trials for nas, client, trials in rows}
+
+
+def notes_on_kernels(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if one rate counts trials of several kernels."""
+    found = kernels(sql)
+    if len(found) < 2:
+        return ()
+    counts = ", ".join(f"{trials:,} of {words}" for words, trials in found.items())
+    return (
+        f"several versions of Linux count together: {counts}; to separate them, report on each by "
+        "itself, or --compare them",
+    )
+
+
+def _in_words(nas: str, client: str) -> str:
+    if nas == client:
+        return _release(nas)
+    return f"{_release(nas)} in the NAS and {_release(client)} in the client"
+
+
+def _release(text: str) -> str:
+    return shortened(printable(text)) or _NOT_SAID
