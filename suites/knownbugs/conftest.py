@@ -13,7 +13,7 @@ from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
 from torture.choices.knownbugs.protocol import KnownBug, Side
-from torture.machines.images.source_trees import ChosenZfs
+from torture.machines.images.sources.zfs_trees import ChosenZfs
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.bug_outcome import BugOutcome
 from torture.trials.plan.draw import draw_trials

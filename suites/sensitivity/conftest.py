@@ -17,7 +17,7 @@ from fixtures.states import chosen_engine, chosen_states
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
-from torture.machines.images.source_trees import choose_zfs
+from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule

@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Event
 
 from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.images.assemble import read_member
 from torture.machines.images.bases import build_base
+from torture.machines.images.initrd import read_member
 from torture.machines.lab.recovery_programs import recovery_recipe
 
 CONSTANT_LOAD_GUID = "CONSTANT_LOAD_GUID"

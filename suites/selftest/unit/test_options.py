@@ -12,7 +12,8 @@ from fixtures.options import read_options
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.stats.sequential import Until
-from torture.machines.images.source_trees import ChosenZfs, SourceTree
+from torture.machines.images.sources.linux_trees import choose_linux
+from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
 from torture.records.schedules import order_of
 
 
@@ -101,7 +102,8 @@ def test_an_option_of_one_machine_goes_before_that_of_both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for option, name in (("linux", both), ("linux_nas", nas), ("linux_client", client)):
-        monkeypatch.setattr(pytestconfig.option, option, name)
+        chosen = None if name is None else choose_linux(name)
+        monkeypatch.setattr(pytestconfig.option, option, chosen)
     assert read_options(pytestconfig).lab.linux == expected
 
 

@@ -5,8 +5,8 @@ unflushed writes are lost without a report (Linux fs/smb/client/smb2pdu.c, `smb2
 
 A flush is an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`). A flush of a directory
 does nothing (fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename. So a rename
-is lost although the client did all it could. Around a small O_DSYNC write Linux 6.12's client sends
-bytes of its own memory (docs/findings.md).
+is lost although the client did all it could. Around a small O_DSYNC write `fs/netfs` of kernels from
+6.12.92 on sends bytes of the client's memory (docs/findings.md).
 
 Modes are the mount's, and with `noserverino` each name has an inode number of its own.
 mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here takes.

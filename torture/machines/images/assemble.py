@@ -6,11 +6,13 @@ import io
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.machines.images.initrd import build_initrd, read_member
+from torture.machines.images.patched_modules import patched_modules
 from torture.machines.images.recipes import RECIPES, Recipe, tree_files
 
 SOURCE_DATE_EPOCH = 1735689600
@@ -50,9 +52,6 @@ MOUNT_POINTS = ("dev", "proc", "run", "sys", "tmp", "var/log", "var/cache")
 
 _UDEV_RULES = "usr/lib/udev/rules.d"
 _SQUASH_DEADLINE_S = 300
-_NEWC_MAGIC = b"070701"
-_DIRECTORY = 0o040755
-_EXECUTABLE = 0o100755
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,20 +63,29 @@ class _Entry:
     tar: tarfile.TarFile | None = None
 
 
-def assemble(recipe: Recipe, *, base: Path, kernel: Path, into: Path) -> str:
+def assemble(
+    recipe: Recipe, *, base: Path, kernel: Path, into: Path, modules: Path | None = None
+) -> str:
     """Write `root.sqfs`, `vmlinuz` and `initrd` into a folder; return the kernel's release.
 
-    `base` and `kernel` are the archives of the slow layer. The same input gives the same bytes.
+    `base`, `kernel` and `modules` are the archives of the slow layer. The same input gives the same
+    bytes.
     Raises `HarnessError` when the archives do not fit together or the disk is full.
     """
     with tarfile.open(base) as base_tar, tarfile.open(kernel) as kernel_tar:
         release = read_member(kernel_tar, "./release").decode().strip()
         (into / "vmlinuz").write_bytes(read_member(kernel_tar, "./vmlinuz"))
-        modules = recipe.kernel.initrd_modules if recipe.kernel else ()
+        wanted = recipe.kernel.initrd_modules if recipe.kernel else ()
+        patched: dict[str, bytes] = {}
+        if modules is not None:
+            known = {name.removeprefix("./") for name in kernel_tar.getnames()}
+            patched = patched_modules(modules, release=release, known=known)
         (into / "initrd").write_bytes(
-            build_initrd(kernel_tar, release, modules, RECIPES / "boot" / "init")
+            build_initrd(kernel_tar, release, wanted, RECIPES / "boot" / "init", patched)
         )
-        _squash(_root_entries(recipe, base_tar, kernel_tar, into), into / "root.sqfs")
+        # afterwards, as it renames the members of the archives
+        entries = _root_entries(recipe, base_tar, kernel_tar, into)
+        _squash([_patched(entry, patched) for entry in entries], into / "root.sqfs")
     return release
 
 
@@ -135,6 +143,11 @@ def _kernel_entries(kernel: tarfile.TarFile, tools: str) -> Iterator[_Entry]:
             if info.islnk():
                 info.linkname = info.linkname.removeprefix("./").removeprefix(tools)
             yield _entry_of(kernel, info)
+
+
+def _patched(entry: _Entry, patched: Mapping[str, bytes]) -> _Entry:
+    name = entry.info.name
+    return _file(name, patched[name], executable=False) if name in patched else entry
 
 
 def _entry_of(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Entry:
@@ -242,87 +255,3 @@ def _squash(entries: list[_Entry], path: Path) -> None:
             f"tar2sqfs failed with exit code {code}: {printed}",
             hint=f"check whether the disk of {path.parent} is full, then build again",
         )
-
-
-def module_order(dep: str, builtin: str, wanted: Sequence[str]) -> list[str]:
-    """Paths of the modules to load, each after those it needs, as insmod wants them.
-
-    `dep` and `builtin` are the texts of depmod's `modules.dep` and `modules.builtin`
-    (modules.dep(5)); built-in modules are left out. Raises `HarnessError` for an unknown module.
-    """
-    needs: dict[str, tuple[str, list[str]]] = {}
-    for line in dep.splitlines():
-        path, _, rest = line.partition(":")
-        # modules.dep lists all needed modules, not only the direct ones, nearest first.
-        needs[_module_name(path)] = (path, rest.split()[::-1])
-    built_in = {_module_name(path) for path in builtin.split()}
-    order: list[str] = []
-    for name in wanted:
-        if name in built_in:
-            continue
-        if name not in needs:
-            raise HarnessError(
-                f"the kernel has no module {name!r}", hint="correct initrd_modules in the recipe"
-            )
-        path, before = needs[name]
-        order += [path_needed for path_needed in [*before, path] if path_needed not in order]
-    return order
-
-
-def build_initrd(kernel: tarfile.TarFile, release: str, wanted: Sequence[str], init: Path) -> bytes:
-    """The initrd: a static busybox, our `init`, and the few modules needed to see the root disk.
-
-    It is an uncompressed cpio archive; `kernel` is the base of the kernel's stage.
-    """
-    folder = f"./usr/lib/modules/{release}"
-    order = module_order(
-        read_member(kernel, f"{folder}/modules.dep").decode(),
-        read_member(kernel, f"{folder}/modules.builtin").decode(),
-        wanted,
-    )
-    entries: dict[str, bytes | None] = dict.fromkeys(("bin", "modules"))
-    entries["bin/busybox"] = read_member(kernel, "./busybox")
-    entries["bin/sh"] = entries["bin/busybox"]
-    for path in order:
-        entries[f"modules/{Path(path).name}"] = read_member(kernel, f"{folder}/{path}")
-    entries["modules/order"] = "".join(f"{Path(path).name}\n" for path in order).encode()
-    entries["init"] = init.read_bytes()
-    return cpio(entries)
-
-
-def cpio(entries: Mapping[str, bytes | None]) -> bytes:
-    """An archive in the "newc" format the kernel unpacks; `None` is a directory, files are 0755.
-
-    Format: the kernel's Documentation/driver-api/early-userspace/buffer-format.rst.
-    """
-    archive = bytearray()
-    for number, (name, content) in enumerate([*entries.items(), ("TRAILER!!!", b"")], start=1):
-        mode = _DIRECTORY if content is None else _EXECUTABLE
-        if name == "TRAILER!!!":
-            mode = 0
-        data = content or b""
-        encoded = name.encode() + b"\0"
-        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(encoded), 0)
-        archive += _NEWC_MAGIC + b"".join(b"%08x" % field for field in fields)
-        archive += encoded
-        archive += bytes(-len(archive) % 4)
-        archive += data
-        archive += bytes(-len(archive) % 4)
-    return bytes(archive)
-
-
-def read_member(tar: tarfile.TarFile, name: str) -> bytes:
-    """The content of one regular file of an archive."""
-    try:
-        stream = tar.extractfile(name)
-    except KeyError:
-        stream = None
-    if stream is None:
-        raise HarnessError(
-            f"{tar.name!r} has no {name!r}", hint="delete that archive's folder and build again"
-        )
-    return stream.read()
-
-
-def _module_name(path: str) -> str:
-    return Path(path).name.split(".", 1)[0].replace("-", "_")

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -18,14 +18,19 @@ from torture.facts.linux.kernels import BACKPORTS
 from torture.machines.images import mirrors
 from torture.machines.images.assemble import SOURCE_DATE_EPOCH
 from torture.machines.images.recipes import Recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.sources.linux_trees import LinuxTree
+from torture.machines.images.sources.patches import NO_PATCHES, PatchSeries
+from torture.machines.images.sources.zfs_trees import SourceTree
 
-BUILD_DEADLINE_S = 45 * 60
+BUILD_DEADLINE_S = 90 * 60
+"""A kernel from a source tree takes twenty minutes on two processors."""
 _LOG_TAIL_LINES = 12
 _POLL_S = 0.1
 # The wording of apt, dpkg and tar.
 _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
+_LINUX_SOURCE = "linux.tar"
+_PATCHES = "patches"
 _DKMS = "/etc/dkms"
 _PROGRAMS = "/programs"
 _PREFERENCES = "/etc/apt/preferences.d/"
@@ -52,15 +57,21 @@ def build_base(
     stop: Event,
     keep: int,
     tree: SourceTree | None = None,
+    linux_trees: Sequence[LinuxTree] = (),
+    patches: PatchSeries = NO_PATCHES,
 ) -> None:
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
 
     The build's processes hold the descriptor `keep` open. `tree` is the source tree that the
-    recipe's stages build, if they build one. Raises `HarnessError` with the log's last lines when
-    mmdebstrap fails, and when `stop` is set meanwhile.
+    recipe's stages build, and `patches` are those that they apply, if they do so. Raises
+    `HarnessError` with the log's last lines when mmdebstrap fails, and when `stop` is set meanwhile.
     """
     if recipe.source:
         _pack(tree, recipe.source, work)
+    if recipe.linux_source:
+        _pack_linux(linux_trees, recipe.linux_source, work)
+    if recipe.patches:
+        _pack_patches(patches, recipe.patches, work)
     command = _command(recipe, work)
     environment = os.environ | {
         "SOURCE_DATE_EPOCH": str(SOURCE_DATE_EPOCH),
@@ -94,7 +105,9 @@ def build_base(
             if full
             else f"read {log}, then: tools/images build",
         )
-    (work / _SOURCE).unlink(missing_ok=True)
+    for archive in (_SOURCE, _LINUX_SOURCE):
+        (work / archive).unlink(missing_ok=True)
+    shutil.rmtree(work / _PATCHES, ignore_errors=True)
     status = work / "status"
     packages = parse_dpkg_status(status.read_text())
     (work / "packages.json").write_text(json.dumps(packages, indent=1, sort_keys=True))
@@ -120,6 +133,25 @@ def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
     tree.pack(work / _SOURCE)
 
 
+def _pack_linux(trees: Sequence[LinuxTree], version: str, work: Path) -> None:
+    tree = next((tree for tree in trees if tree.version == version), None)
+    if tree is None:
+        raise HarnessError(
+            f"Linux {version} is built from a source tree, and is not built yet",
+            hint="--linux PATH, with that source tree unchanged",
+        )
+    tree.pack(work / _LINUX_SOURCE)
+
+
+def _pack_patches(patches: PatchSeries, digest: str, work: Path) -> None:
+    if patches.digest != digest:
+        raise HarnessError(
+            f"Linux with the patches {digest} is not built yet",
+            hint="--patch FILE, with those patches unchanged",
+        )
+    patches.pack(work / _PATCHES)
+
+
 def _command(recipe: Recipe, work: Path) -> list[str]:
     if shutil.which("mmdebstrap") is None:
         raise HarnessError("mmdebstrap is not installed", hint="apt-get install mmdebstrap")
@@ -142,6 +174,10 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
         command += _pinned("zfs", pins)
     if recipe.source:
         command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
+    if recipe.linux_source:
+        command += [f"--customize-hook=upload {work / _LINUX_SOURCE} /linux.tar"]
+    if recipe.patches:
+        command += [f"--customize-hook=copy-in {work / _PATCHES} /"]
     if recipe.patch is not None:
         # dkms's postinst would build the modules, for minutes, before they are patched
         command += [

@@ -22,11 +22,14 @@ from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
 from torture.machines.images.cache import Cache
 from torture.machines.images.content import INITRD, KERNEL, MANIFEST, ROOT, content_digest
 from torture.machines.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.sources.linux_trees import LinuxTree
+from torture.machines.images.sources.patches import NO_PATCHES, PatchSeries
+from torture.machines.images.sources.zfs_trees import SourceTree
 
 IMAGES = images_of_every_run()
 
 _ASSEMBLE_DEADLINE_S = 300
+_ARCHIVE = "base.tar"
 _MODULES = "zfs-dkms"
 """The package of ZFS's modules."""
 
@@ -92,11 +95,13 @@ def ensure_all(
     zfs: str = DEFAULT,
     linux: Kernels = DEFAULT_KERNELS,
     tree: SourceTree | None = None,
+    linux_trees: Sequence[LinuxTree] = (),
+    patches: PatchSeries = NO_PATCHES,
 ) -> list[GuestImage]:
     """The images of these names; missing ones are built in parallel.
 
     `fresh` builds all of them again, to get newer packages from the mirror. `tree` is the source
-    tree of the version of ZFS, if that is not Debian's.
+    tree of the version of ZFS, if that is not Debian's, `linux_trees` and `patches` are those of Linux.
     """
     if unknown := set(names) - set(image_names()):
         raise HarnessError(
@@ -110,7 +115,14 @@ def ensure_all(
             return [image for image in found if image]
     cache = Cache()
     cache.prepare()
-    builder = _Builder(cache=cache, progress=progress, fresh=fresh, tree=tree)
+    builder = _Builder(
+        cache=cache,
+        progress=progress,
+        fresh=fresh,
+        tree=tree,
+        linux_trees=linux_trees,
+        patches=patches,
+    )
     bases = builder.bases(recipes)
     for recipe in recipes:
         builder.image(recipe, bases)
@@ -135,13 +147,18 @@ class _Builder:
     progress: Callable[[str], None]
     fresh: bool
     tree: SourceTree | None
+    linux_trees: Sequence[LinuxTree]
+    patches: PatchSeries
     stop: Event = field(default_factory=Event)
     """Ends the building of all bases."""
 
     def bases(self, recipes: Sequence[Recipe]) -> dict[str, Path]:
-        """The base of each recipe, and of its kernel, by its slot."""
+        """The base of each recipe, of its kernel and of patched modules, by its slot."""
         wanted = {
-            _slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made
+            _slot(made): made
+            for recipe in recipes
+            for made in (recipe, recipe.kernel, recipe.modules)
+            if made
         }
         with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
             jobs = {slot: workers.submit(self._base, recipe) for slot, recipe in wanted.items()}
@@ -165,6 +182,8 @@ class _Builder:
                 stop=self.stop,
                 keep=keep,
                 tree=self.tree,
+                linux_trees=self.linux_trees,
+                patches=self.patches,
             )
 
         slot = _slot(recipe)
@@ -175,11 +194,13 @@ class _Builder:
         kernel = recipe.kernel
         assert kernel is not None, "an image has a kernel"
         of_base, of_kernel = bases[_slot(recipe)], bases[_slot(kernel)]
+        of_modules = None if recipe.modules is None else bases[_slot(recipe.modules)] / _ARCHIVE
 
         def build(made: Path, _keep: int) -> None:
-            archives = {"base": of_base / "base.tar", "kernel": of_kernel / "base.tar"}
-            release = assemble(recipe, **archives, into=made)
-            manifest = _manifest(of_base, of_kernel, release, built=kernel.source)
+            base, archive = of_base / _ARCHIVE, of_kernel / _ARCHIVE
+            release = assemble(recipe, base=base, kernel=archive, modules=of_modules, into=made)
+            patches = "" if recipe.modules is None else recipe.modules.patches
+            manifest = _manifest(of_base, of_kernel, release, built=kernel.source, patches=patches)
             (made / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
             content_digest(made)
 
@@ -212,23 +233,37 @@ class _Builder:
             return place
 
 
-def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:
+def kernel_in_words(release: str, package: str, patches: str = "") -> str:
+    """The kernel's release, a hash of patches, and its package's version where that says more.
+
+    Of Debian bookworm a release is the same for many versions, e.g. `6.1.0-56-cloud-amd64 (6.1.192-2)`.
+    """
+    name = f"{release}+{patches}" if patches else release
+    is_said = not package or release.startswith(package.partition("-")[0])
+    return name if is_said else f"{name} ({package})"
+
+
+def _manifest(
+    base: Path, kernel: Path, release: str, *, built: str = "", patches: str = ""
+) -> dict[str, str]:
     """The versions in an image; tools and modules of ZFS must be of the same version.
 
     `built` is the version of tools and modules that were built from source. A client's kernel that no
     ZFS fits has no modules of it.
     """
     packages: dict[str, str] = json.loads((base / "packages.json").read_text())
-    module = built or json.loads((kernel / "packages.json").read_text()).get(_MODULES)
+    of_kernel: dict[str, str] = json.loads((kernel / "packages.json").read_text())
+    words = kernel_in_words(release, of_kernel.get(f"linux-image-{release}", ""), patches)
+    module = built or of_kernel.get(_MODULES)
     if module is None:
-        return packages | {"kernel": release, "zfs": "none"}
+        return packages | {"kernel": words, "zfs": "none"}
     tools = packages.get("zfsutils-linux", module)
     if tools != module:
         raise HarnessError(
             f"ZFS's tools are {tools}, its modules {module}: the mirror moved between two builds",
             hint="tools/images build --fresh",
         )
-    return packages | {"kernel": release, "zfs": module}
+    return packages | {"kernel": words, "zfs": module}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from torture.facts.linux.kernels import (
     BACKPORTS,
     DEFAULT_KERNELS,
     Kernels,
+    LinuxVersion,
     linux_version,
     why_unfit,
 )
@@ -25,6 +26,9 @@ RECIPES = CHECKOUT / "vmimages"
 
 KERNEL = "kernel"
 """The stage that provides an image's kernel and modules; each pair of Linux and ZFS has one."""
+
+MODULES = "modules"
+"""The stage that builds modules of a kernel again, with patches."""
 
 BASE_FORMAT = 1
 """Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
@@ -36,6 +40,19 @@ _OLD_KMOD = "old-kmod.sh"
 """The stage of a suite whose kmod is old: it comes from the kernel's recipe, whose suite the root is."""
 _BUILDING_ZFS = ("linux-headers-cloud-amd64", "zfs-dkms", "gcc", "libc6-dev", "make")
 """The packages with which a kernel's stage builds the modules of ZFS."""
+
+_BUILDING_MODULES = (
+    "linux-headers-cloud-amd64",
+    "linux-source",
+    "gcc",
+    "libc6-dev",
+    "make",
+    "patch",
+)
+"""The packages with which some modules of a kernel are built again."""
+_PATCHED = "patched.sh"
+_DEBIANS_KERNEL = ("linux-headers-cloud-amd64",)
+"""Packages that would have ZFS built for the kernel of the suite, too."""
 
 _KEY_CHARS = 16
 
@@ -59,6 +76,8 @@ class Recipe:
     """Sources in C that the last stage compiles for the NAS."""
     source: str = ""
     """The version of the source tree that its stages build; empty where they need none."""
+    linux_source: str = ""
+    """The version of the source tree of Linux that its stages build; empty where they need none."""
     patch: Path | None = None
     """The bug that its first stage plants in the sources of ZFS's modules."""
     files: tuple[Path, ...] = ()
@@ -76,6 +95,10 @@ class Recipe:
     """Whether each version of ZFS has its own variant, from that version's suite."""
     kernel: Recipe | None = None
     """The stage that provides its kernel; None for such a stage."""
+    modules: Recipe | None = None
+    """The stage that provides patched modules of this kernel; None without patches."""
+    patches: str = ""
+    """The digest of the patches to Linux that its stage applies."""
 
     @property
     def base_key(self) -> str:
@@ -92,6 +115,10 @@ class Recipe:
             content["zfs_from"] = self.zfs_from
         if self.source:
             content["source"] = self.source
+        if self.linux_source:
+            content["linux_source"] = self.linux_source
+        if self.patches:
+            content["patches"] = self.patches
         parts = [json.dumps(content, sort_keys=True).encode()]
         parts += [script.read_bytes() for script in (*self.stages, *self.programs)]
         if self.patch is not None:
@@ -107,6 +134,8 @@ class Recipe:
             parts.append(self.extends.path.read_bytes())
         if self.kernel is not None:
             parts += [self.kernel.base_key.encode(), self.kernel.path.read_bytes()]
+        if self.modules is not None:
+            parts.append(self.modules.base_key.encode())
         for path in sorted(Path(__file__).parent.glob("*.py")):
             parts.append(path.read_bytes())
         for tree in trees:
@@ -122,8 +151,8 @@ def read_kernel_recipe(zfs: ZfsVersion, linux: str = "") -> Recipe:
 
     Raises `HarnessError` for a garbled recipe, and for two versions that do not fit.
     """
-    if linux not in ("", zfs.suite):
-        return _of_a_pair(zfs, linux)
+    if linux and (version := linux_version(linux)).base != zfs.suite:
+        return _of_a_pair(zfs, version)
     recipe = _read(KERNEL, zfs.recipe, zfs)
     if zfs.planted is not None:
         stages = (PLANTED / _STAGE, *recipe.stages)
@@ -131,16 +160,17 @@ def read_kernel_recipe(zfs: ZfsVersion, linux: str = "") -> Recipe:
     return replace(recipe, source=zfs.name) if zfs.is_built else recipe
 
 
-def _of_a_pair(zfs: ZfsVersion, linux: str) -> Recipe:
+def _of_a_pair(zfs: ZfsVersion, linux: LinuxVersion) -> Recipe:
     """The stage of a kernel of another suite than ZFS; its root is of the kernel's suite."""
-    version = linux_version(linux)
-    if why := why_unfit(zfs, version):
+    if why := why_unfit(zfs, linux):
         raise HarnessError(why, hint="choose another kernel for the NAS, or another --zfs")
-    kernel, own = _read(KERNEL, version.recipe, zfs), read_kernel_recipe(zfs)
+    kernel, own = _kernel_alone(linux), read_kernel_recipe(zfs)
     is_elsewhere = kernel.suite != own.suite
     *before, _ = kernel.stages
     own_stages = (stage for stage in own.stages if stage.name != _OLD_KMOD)
     building = own.packages if zfs.is_built else _BUILDING_ZFS
+    if linux.is_built:
+        building = tuple(name for name in building if name not in _DEBIANS_KERNEL)
     return replace(
         own,
         path=kernel.path,
@@ -151,15 +181,35 @@ def _of_a_pair(zfs: ZfsVersion, linux: str) -> Recipe:
         zfs_from=f"{own.suite}{BACKPORTS if own.backports else ''}" if is_elsewhere else "",
         stages=(*before, *own_stages),
         initrd_modules=kernel.initrd_modules,
+        linux_source=kernel.linux_source,
     )
+
+
+def _kernel_alone(linux: LinuxVersion) -> Recipe:
+    """The stage of a kernel without ZFS."""
+    recipe = _read(KERNEL, linux.recipe, zfs_version(DEFAULT))
+    return replace(recipe, linux_source=linux.name) if linux.is_built else recipe
 
 
 def _kernel_of_client(linux: str) -> Recipe:
     """A client's kernel, with the modules of its own ZFS where these fit."""
     zfs = zfs_version(DEFAULT)
-    if linux != zfs.suite and why_unfit(zfs, version := linux_version(linux)):
-        return _read(KERNEL, version.recipe, zfs)
+    if why_unfit(zfs, version := linux_version(linux)):
+        return _kernel_alone(version)
     return read_kernel_recipe(zfs, linux)
+
+
+def _patched_modules(linux: str) -> Recipe | None:
+    """The stage that builds the modules again that this kernel's patches change."""
+    if not linux or not (version := linux_version(linux)).patches:
+        return None
+    kernel = _read(MODULES, version.recipe, zfs_version(DEFAULT))
+    return replace(
+        kernel,
+        packages=(*kernel.packages, *_BUILDING_MODULES),
+        stages=(version.recipe.parent / _PATCHED,),
+        patches=version.patches,
+    )
 
 
 def read_recipe(name: str, *, zfs: str = DEFAULT, linux: Kernels = DEFAULT_KERNELS) -> Recipe:
@@ -176,11 +226,9 @@ def read_recipe(name: str, *, zfs: str = DEFAULT, linux: Kernels = DEFAULT_KERNE
         )
     version = zfs_version(zfs)
     recipe = _read(name, path, version)
-    if recipe.follows_zfs:
-        kernel = read_kernel_recipe(version, linux.nas)
-    else:
-        kernel = _kernel_of_client(linux.client)
-    return replace(recipe, kernel=kernel)
+    own = linux.nas if recipe.follows_zfs else linux.client
+    kernel = read_kernel_recipe(version, own) if recipe.follows_zfs else _kernel_of_client(own)
+    return replace(recipe, kernel=kernel, modules=_patched_modules(own))
 
 
 def image_names() -> tuple[str, ...]:

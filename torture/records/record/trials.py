@@ -70,7 +70,7 @@ class Where(Document):
     images: dict[str, str] = field(default_factory=dict)
     """The images of NAS and client: the first 16 digits of each content's SHA-256."""
     linux_nas: str = ""
-    """The release of the kernel that the NAS booted."""
+    """The release of the kernel that the NAS booted, with the hash of patches to its modules."""
     linux_client: str = ""
     """The release of the client's kernel."""
 

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.replay.dialogue import GuestFailed, talk
-from torture.trials.replay.replay import repeated_spec, settings_of
+from torture.trials.replay.replay import repeated_spec, settings_of, with_versions
 
 COMMAND_DEADLINE_S = 300
 """A command of the user: a scrub takes seconds."""
@@ -52,15 +51,16 @@ def shell(
     evidence: Path,
     *,
     zfs: str = "",
+    linux: str = "",
     read: Callable[[str], str] = input,
     say: Callable[[str], None] = print,
     note: Callable[[str], None] = print,
 ) -> int:
     """Recover the trial's crash state, and let the user ask both guests until `read` ends.
 
-    `zfs`: another version for the NAS. `say` gets the guests' answers, `note` the steps before. Returns
-    the exit code, which is not 0 where the user interrupts it. Raises `HarnessError` when the
-    folder holds no trial, or when no NAS comes up.
+    `zfs`: another version for the NAS. `linux`: another kernel for both. `say` gets the guests'
+    answers, `note` the steps before. Returns the exit code, which is not 0 where the user interrupts
+    it. Raises `HarnessError` when the folder holds no trial, or when no NAS comes up.
     """
     spec = repeated_spec(evidence, Origin.REPLAY)
     lab = settings_of(RunLayout.of_evidence(evidence).folder)
@@ -68,7 +68,7 @@ def shell(
     scratch = Scratch()
     scratch.remove_abandoned()
     with scratch.directory(f"shell-{secrets.token_hex(2)}") as folder:
-        orders = _orders(spec, replace(lab, zfs=zfs or lab.zfs), folder)
+        orders = _orders(spec, with_versions(lab, zfs=zfs, linux=linux), folder)
         try:
             with _program(folder / _LOG) as guests:
                 _serve(guests, orders, read=read, say=say, note=note)

@@ -38,6 +38,7 @@ def replay(
     results: Path,
     live: bool = False,
     zfs: str = "",
+    linux: str = "",
     around: int = 0,
     site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
 ) -> tuple[TrialRecord, Path]:
@@ -45,8 +46,8 @@ def replay(
 
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
     its seed instead: with the same load and plan, but with times of its own. Its record suffices
-    for that. `zfs`: another version for the NAS. `around`: so many crash states of the cuts nearest
-    to the recorded one are recovered, too.
+    for that. `zfs`: another version for the NAS. `linux`: another kernel for both machines.
+    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
@@ -54,7 +55,7 @@ def replay(
     """
     spec = repeated_spec(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
     lab = settings_of(RunLayout.of_evidence(evidence).folder)
-    lab = replace(lab, zfs=zfs or lab.zfs)
+    lab = with_versions(lab, zfs=zfs, linux=linux)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
@@ -101,6 +102,11 @@ def repeated_spec(evidence: Path, origin: Origin, *, around: int = 0) -> TrialSp
             content_of(brought)
     plan_of(repeated)  # refuse an unreadable plan before anything begins
     return repeated
+
+
+def with_versions(lab: LabSettings, *, zfs: str, linux: str) -> LabSettings:
+    """The settings with another ZFS in the NAS, or another kernel in both machines; empty: the same."""
+    return replace(lab, zfs=zfs or lab.zfs, linux=Kernels.same(linux) if linux else lab.linux)
 
 
 def settings_of(folder: Path) -> LabSettings:

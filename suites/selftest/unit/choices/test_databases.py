@@ -286,6 +286,6 @@ def test_a_run_builds_the_images_of_its_cells_and_nothing_else(
     monkeypatch.setattr(campaigns, "ensure_all", lambda names, **_: asked.extend(names))
     specs = draw_trials([Cell.parse(cell) for cell in cells], trials=1, run_seed=1, load_ms=50)
     lab = LabSettings(zfs=zfs, warm_states=Path("warm"))
-    options = cast(Options, SimpleNamespace(lab=lab, zfs_tree=None))
+    options = cast(Options, SimpleNamespace(lab=lab, zfs_tree=None, linux_trees=(), patches=()))
     campaigns._build_images(options, specs)
     assert asked == sorted(built)

@@ -17,7 +17,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import version_names
-from torture.machines.images.source_trees import ChosenZfs, SourceTree
+from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec

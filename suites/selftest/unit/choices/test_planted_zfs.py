@@ -13,7 +13,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, PLANTED, zfs_version
 from torture.machines.images.recipes import read_recipe
-from torture.machines.images.source_trees import choose_zfs
+from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.oracles.verdict.guarantee import Guarantee
 
 PATCHES = sorted(PLANTED.glob("*.patch"))

@@ -93,6 +93,22 @@ def test_an_image_without_zfs_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("release", "package", "patches", "words"),
+    [
+        ("6.12.118+deb13-cloud-amd64", "6.12.118-1", "", "6.12.118+deb13-cloud-amd64"),
+        ("6.12.95+deb12-cloud-amd64", "6.12.95-1~bpo12+1", "a1", "6.12.95+deb12-cloud-amd64+a1"),
+        ("6.1.0-56-cloud-amd64", "6.1.192-2", "", "6.1.0-56-cloud-amd64 (6.1.192-2)"),
+        ("6.1.0-56-cloud-amd64", "6.1.192-2", "a1", "6.1.0-56-cloud-amd64+a1 (6.1.192-2)"),
+        ("7.3.4-cloud-amd64", "", "", "7.3.4-cloud-amd64"),
+    ],
+)
+def test_a_kernel_is_named_by_its_point_release(
+    release: str, package: str, patches: str, words: str
+) -> None:
+    assert build.kernel_in_words(release, package, patches) == words
+
+
+@pytest.mark.parametrize(
     ("pocket", "wanted"), [("trixie", "trixie*"), ("trixie-backports", "trixie-backports")]
 )
 def test_only_zfs_and_its_builder_come_from_another_suite(pocket: str, wanted: str) -> None:

@@ -15,7 +15,7 @@ from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.machines.images import assemble, bases, build
 from torture.machines.images.recipes import Recipe, read_recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.sources.zfs_trees import SourceTree
 
 VERSION = "2.4.99-0123456789ab"
 

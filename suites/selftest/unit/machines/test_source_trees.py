@@ -11,7 +11,7 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, version_names, zfs_version
 from torture.machines.images.recipes import read_recipe
-from torture.machines.images.source_trees import SourceTree, choose_zfs
+from torture.machines.images.sources.zfs_trees import SourceTree, choose_zfs
 
 META = "Meta:          1\nName:          zfs\nVersion:       2.4.99\nRelease:       1\n"
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,14 +15,12 @@ from torture.facts.zfs.versions import (
     version_names,
     zfs_version,
 )
-from torture.machines.host.commands import run_host
-from torture.machines.images.recipes import digest_of
+from torture.machines.images.sources.tree_content import digest_of_tree, pack_tree
 
 _META = "META"
 _PACKAGING = Path("contrib/debian/rules.in")
 _NAME = re.compile(r"^Name:\s*(\S+)$", re.MULTILINE)
 _VERSION = re.compile(rf"^Version:\s*({VERSION_PATTERN})$", re.MULTILINE)
-_GIT_DEADLINE_S = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,14 +45,12 @@ class SourceTree:
             raise _no_tree(root, f"its {_META} names no version of zfs")
         if not (root / _PACKAGING).is_file():
             raise _no_tree(root, f"it has no {_PACKAGING}, which came with 2.2 and builds it")
-        return cls(root=root, version=name_of_source(version[1], _digest(root)))
+        return cls(root=root, version=name_of_source(version[1], digest_of_tree(root)))
 
     def pack(self, archive: Path) -> None:
         """Write its files into a tar archive; raises `HarnessError` when they have changed."""
         try:
-            with tarfile.open(archive, "w") as tar:
-                for name in _files(self.root):
-                    tar.add(self.root / name, arcname=name, recursive=False)
+            pack_tree(self.root, archive)
             version = self.read(self.root).version
         except OSError as error:
             raise HarnessError(f"{self.root} cannot be packed: {error}") from error
@@ -95,41 +89,3 @@ def _no_tree(root: Path, why: str) -> HarnessError:
         f"{root} is no source tree of OpenZFS that can be built: {why}",
         hint=choices_in_words(),
     )
-
-
-def _digest(root: Path) -> str:
-    """SHA-256 of names, kinds and contents: the same for the same files, wherever they lie."""
-    try:
-        return digest_of(
-            part
-            for name in _files(root)
-            for part in (name.encode(errors="surrogateescape"), *_content(root / name))
-        )
-    except OSError as error:
-        raise _no_tree(root, f"it cannot be read: {error}") from error
-
-
-def _content(path: Path) -> Iterator[bytes]:
-    if path.is_symlink():
-        yield b"link"
-        yield bytes(path.readlink())
-    else:
-        yield b"program" if path.stat().st_mode & 0o100 else b"file"
-        yield path.read_bytes()
-
-
-def _files(root: Path) -> list[str]:
-    """The files that belong to the tree, sorted; where git manages it, without build results.
-
-    A file that is new to git belongs to it unless git ignores the file.
-    """
-    if (root / ".git").exists():
-        command = ("git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z")
-        listed = run_host(
-            *command, "--cached", "--others", "--exclude-standard", deadline_s=_GIT_DEADLINE_S
-        )
-        names = sorted(set(listed.split("\0")) - {""})
-    else:
-        names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
-    paths = ((name, root / name) for name in names)
-    return [name for name, path in paths if path.is_symlink() or path.is_file()]
