@@ -1,0 +1,85 @@
+"""A walker without machines: the losses that it keeps, and the states whose recovery it cuts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
+from torture.facts.states.states import DistinctState
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.walked import StateVerdict
+from torture.trials.trial.walk import walker as walker_module
+from torture.trials.trial.walk.walker import Walker
+
+_INTACT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
+_OLD = StateVerdict(verdict=Verdict.ROLLED_BACK, acknowledged=5, lost=1, reasons=("1 is old",))
+_NO_POOL = StateVerdict(verdict=Verdict.POOL_LOST, acknowledged=5, lost=5, reasons=("no pool",))
+
+
+def _state(key: int, *dropped: int) -> DistinctState:
+    return DistinctState(key=key, cut=key, survivors=(), dropped=dropped)
+
+
+def _verdict_by_dropped_writes(
+    _walker: Walker, state: DistinctState, **_number: Any
+) -> StateVerdict:
+    """Write 9 loses the pool, write 5 an operation."""
+    if 9 in state.dropped:
+        return _NO_POOL
+    return _OLD if 5 in state.dropped else _INTACT
+
+
+def _walked(states: list[DistinctState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Walker:
+    engines: Any = SimpleNamespace(reached_new=0, coverage=None, document=WalkDocument())
+    recording: Any = SimpleNamespace(events=[], disks=[])
+    ground: Any = SimpleNamespace(recording=recording, acknowledged=None)
+    trial: Any = SimpleNamespace(
+        folder=tmp_path, disks_left=(), spec=SimpleNamespace(walk_engine=WalkEngine.KERNEL)
+    )
+    (tmp_path / "ledger.jsonl").touch()
+    monkeypatch.setattr(walker_module, "load_evidence", lambda _folder: None)
+    monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
+    monkeypatch.setattr(DistinctState, "crash_state", lambda *_args: None)
+    monkeypatch.setattr(Walker, "_judge_state", _verdict_by_dropped_writes)
+    monkeypatch.setattr(Walker, "_described", lambda _self, write, _torn: write)
+    monkeypatch.setattr(Walker, "cut_of", lambda *_args: SimpleNamespace(view={}))
+    contents: Any = SimpleNamespace(known=0)
+    walker = Walker(
+        trial,
+        SimpleNamespace(),  # type: ignore[arg-type]  # no machine starts
+        SimpleNamespace(recording=recording),  # type: ignore[arg-type]
+        contents,
+        ground=ground,
+        folder=tmp_path,
+        show=lambda _text: None,
+    )
+    walker.recover_all(ground, states, until_s=time.monotonic() + 60)
+    return walker
+
+
+def test_each_kind_of_loss_is_kept_with_its_smallest_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rare kind comes last, when twenty losses of another one are kept."""
+    states = [_state(number, 3, 5, 7) for number in range(30)] + [_state(99, 2, 9, 11)]
+    walker = _walked(states, tmp_path, monkeypatch)
+    losses: tuple[Any, ...] = walker.document.losses
+    assert [loss.dropped for loss in losses if loss.dropped is not None] == [(5,), (9,)]
+    assert len(losses) == 21
+    assert losses[-1].verdict == Verdict.POOL_LOST
+    assert walker.first_loss is not None
+
+
+def test_a_recovery_is_cut_from_a_state_that_lost_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = [_state(1, 5), _state(2), _state(3, 4)]
+    walker = _walked(states, tmp_path, monkeypatch)
+    assert walker.next_root(states) is states[1]
+    assert walker.next_root(list(reversed(states))) is states[2]
+    assert walker.next_root(states[:1]) is None
