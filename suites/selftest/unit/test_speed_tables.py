@@ -59,6 +59,15 @@ def test_each_row_has_the_figures_of_its_own_records() -> None:
     assert figures_of(R2, records) == []
 
 
+def test_a_figure_has_the_slow_motion_of_its_own_job() -> None:
+    record = _record(R4.rows[0], 0, ms=10)
+    assert record.measured is not None
+    slower = replace(record.measured.jobs[0], slow_motion=50)
+    measured = replace(record.measured, jobs=(slower, *record.measured.jobs[1:]))
+    (figure,) = figures_of(R4, [replace(record, measured=measured)])
+    assert figure.slow_motion == (50, 20)
+
+
 def test_a_figure_of_the_emulator_is_left_out() -> None:
     record = _record(R2.rows[0], 0, ms=2.0, share=0.2)
     (figure,) = figures_of(R2, [record])

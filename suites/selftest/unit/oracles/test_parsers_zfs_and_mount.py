@@ -214,6 +214,13 @@ def test_a_pool_that_lost_its_log_device_says_so() -> None:
     assert status.data_errors == 0
 
 
+def test_a_bad_copy_is_known_by_the_filesystems_own_line() -> None:
+    bad = "BTRFS warning (device vdb): csum failed root 5 ino 257 off 0"
+    stdout = f"[1.0] {bad}\n[2.0] XFS (vdb): csum failed\n"
+    log = replace(recording("kernel/csum-failed"), stdout=stdout)
+    assert read_kernel_log(log).bad_copies == (bad,)
+
+
 def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> None:
     lines = ("EXT4-fs error (device vdb): one", "sound", "EXT4-fs error (device vdb): two")
     log = replace(recording("kernel/csum-failed"), stdout="\n".join((*lines, lines[0])))
