@@ -67,16 +67,16 @@ def test_a_breach_without_a_loss_is_a_failure_with_its_reason(
 def test_a_shell_gets_the_evidence_and_judges_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[tuple[Path, str]] = []
+    opened: list[tuple[Path, str, str]] = []
 
-    def shell(evidence: Path, *, zfs: str) -> int:
-        opened.append((evidence, zfs))
+    def shell(evidence: Path, *, zfs: str, linux: str) -> int:
+        opened.append((evidence, zfs, linux))
         return 0
 
     monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
     monkeypatch.setattr("torture.trials.replay.guest_shell.shell", shell)
-    argv = ["tools/replay", "--shell", "--zfs", "2.4.4", str(tmp_path)]
+    argv = ["tools/replay", "--shell", "--zfs", "2.4.4", "--linux", "bookworm", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(sys, "path", [*sys.path])
     assert runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]() == 0
-    assert opened == [(tmp_path, "2.4.4")]
+    assert opened == [(tmp_path, "2.4.4", "bookworm")]
