@@ -117,12 +117,17 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
             _checked_again(walk),
             f"{per_hour:.0f}",
-            _each(walk.recovering_ms, walk.recovered + walk.repeated + walk.proofs_repeated),
+            _recovery_ms(walk),
             _each(walk.checking_ms, walk.contents),
             record.verdict,
             *[_blocks_run(walk)] * is_covered,
         )
     return table
+
+
+def _recovery_ms(walk: WalkDocument) -> str:
+    mean = _each(walk.recovering_ms, walk.recovered + walk.repeated + walk.proofs_repeated)
+    return f"{mean} ({walk.first_ms} first, {walk.last_ms} last)" if walk.first_ms else mean
 
 
 def _each(ms: int, count: int) -> str:

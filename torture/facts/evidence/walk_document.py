@@ -142,6 +142,10 @@ class WalkDocument(Document):
     """The code of ZFS that native recoveries have run; None where it was not asked for."""
     walked_ms: Count = 0
     """The time of all recoveries and checks, without the recording."""
+    first_ms: Count = 0
+    """The median time of a recovery among the first hundred; 0 where there were not two hundred."""
+    last_ms: Count = 0
+    """The same of the last hundred: a NAS that stays up must not become slower."""
     recovering_ms: Count = 0
     """Of it, the time of the engines' recoveries, with the end of each one before."""
     checking_ms: Count = 0

@@ -83,3 +83,15 @@ def test_a_recovery_is_cut_from_a_state_that_lost_nothing(
     assert walker.next_root(states) is states[1]
     assert walker.next_root(list(reversed(states))) is states[2]
     assert walker.next_root(states[:1]) is None
+
+
+def test_the_first_and_the_last_hundred_recoveries_are_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walker = _walked([_state(1)], tmp_path, monkeypatch)
+    walker._spent_s["recovering"] = [0.1] * 150 + [0.2] * 49
+    walker.recover_all(walker.ground, [_state(2)], until_s=time.monotonic() + 60)
+    assert (walker.document.first_ms, walker.document.last_ms) == (0, 0)
+    walker._spent_s["recovering"] += [0.2]
+    walker.recover_all(walker.ground, [_state(3)], until_s=time.monotonic() + 60)
+    assert (walker.document.first_ms, walker.document.last_ms) == (100, 150)

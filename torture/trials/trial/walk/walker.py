@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from torture.facts.evidence.cut_document import Confirmation
@@ -44,6 +45,7 @@ _REPEATED_EVERY = 50
 proven equal to an earlier one is recovered all the same."""
 _COMPARED_FIRST = 4
 """So many first states are recovered by both engines: a mistake of all states shows at once."""
+_HUNDRED = 100
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
 
@@ -91,7 +93,7 @@ class Walker:
         self._is_proven = False
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
-        self._spent_s = dict.fromkeys(("recovering", "checking"), 0.0)
+        self._spent_s: dict[str, list[float]] = {"recovering": [], "checking": []}
         self._outcomes: Counter[str] = Counter()
         self.first_ends: dict[str, FirstEnd] = {}
         """Of each content the first state of the load's recording that had it."""
@@ -146,7 +148,8 @@ class Walker:
 
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
-        coverage = self._engines.coverage
+        coverage, spent_s = self._engines.coverage, self._spent_s["recovering"]
+        has_two_hundred = len(spent_s) >= 2 * _HUNDRED
         self.document = replace(
             self.document,
             recovered=self._states["recovered"],
@@ -167,8 +170,10 @@ class Walker:
             unknown=dict(self._unknown),
             coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
-            recovering_ms=round(self._spent_s["recovering"] * 1000),
-            checking_ms=round(self._spent_s["checking"] * 1000),
+            first_ms=_median_ms(spent_s[:_HUNDRED]) if has_two_hundred else 0,
+            last_ms=_median_ms(spent_s[-_HUNDRED:]) if has_two_hundred else 0,
+            recovering_ms=round(sum(spent_s) * 1000),
+            checking_ms=round(sum(self._spent_s["checking"]) * 1000),
         )
 
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
@@ -290,7 +295,7 @@ class Walker:
         try:
             yield
         finally:
-            self._spent_s[work] += time.monotonic() - begun_s
+            self._spent_s[work].append(time.monotonic() - begun_s)
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
         is_new = len(self._shrunk) < _KINDS_SHRUNK_MAX and not any(
@@ -334,6 +339,10 @@ class Walker:
                 len(torn.sectors or ()) if torn is not None and torn.submission == submission else 0
             ),
         )
+
+
+def _median_ms(times_s: Sequence[float]) -> int:
+    return round(median(times_s) * 1000)
 
 
 def _number_of_ones(counts: Mapping[Any, int]) -> int:
