@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 FILES = (
     "*.md",
     "docs/*.md",
+    "docs/reports/*.md",
     "docs/reproducers/*.patch",
     "docs/reproducers/*.sh",
     "results/README.md",

@@ -134,6 +134,36 @@ def test_every_finding_begins_with_the_affected_and_the_remedy() -> None:
     assert [x.splitlines()[0] for x in sections if not begins.match(x)] == []
 
 
+REPORTS = sorted((CHECKOUT / "docs/reports").glob("[!R]*.md"))
+REPORT_ROWS = ("project", "goes to", "tried", "not tried", "affected from", "affected to", "fix")
+
+
+def test_every_report_is_listed() -> None:
+    index = text_of("docs/reports/README.md")
+    assert REPORTS
+    assert {path.name for path in REPORTS} == set(re.findall(r"^\| \[.*?\]\((.*?)\)", index, re.M))
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
+def test_a_report_has_its_versions_and_a_text_to_send(report: Path) -> None:
+    text = report.read_text()
+    rows = set(re.findall(r"^\| ([a-z ]+) \|", text, re.M))
+    assert {"finding", "findings"} & rows
+    assert set(REPORT_ROWS) - rows == set()
+    assert text.count("\n```") == 2, "one text, to the end"
+    assert text.endswith("\n```\n")
+    assert "the help of a coding assistant" in text
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
+def test_a_reports_links_are_there(report: Path) -> None:
+    links = [link.partition("#") for link in LINK.findall(report.read_text())]
+    assert [path for path, _, _ in links if not (report.parent / path).is_file()] == []
+    anchors = {anchor for path, _, anchor in links if path == "../findings.md"}
+    assert anchors
+    assert anchors - anchors_in(text_of("docs/findings.md")) == set()
+
+
 def anchors_in(text: str) -> set[str]:
     """The anchors that GitHub gives to headings."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
