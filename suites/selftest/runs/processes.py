@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
@@ -28,29 +29,56 @@ def descendants_of(pid: int) -> list[int]:
     return found
 
 
-def sandboxes_of(pid: int) -> set[str]:
-    """The process namespaces below a run that are not ours."""
-    ours = _sandbox_of(os.getpid())
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sandbox:
+    """A namespace of processes. It ends with its first process, and so does all that is in it.
+
+    The kernel gives the number of one that has ended to the next one (Linux `fs/proc/generic.c`,
+    `proc_alloc_inum`). Another test's may begin in that moment.
+    """
+
+    namespace: str
+    first_pid: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its first process still has it."""
+        return _namespace_of(self.first_pid) == self.namespace
+
+
+def sandboxes_of(pid: int) -> set[Sandbox]:
+    """The sandboxes below a run that are not ours."""
+    ours = _namespace_of(os.getpid())
     return {
-        sandbox
+        Sandbox(namespace=namespace, first_pid=child)
         for child in descendants_of(pid)
-        if (sandbox := _sandbox_of(child)) not in ("", ours)
+        if (namespace := _namespace_of(child)) not in ("", ours) and _is_first(child)
     }
 
 
-def commands_in(sandboxes: set[str]) -> dict[int, str]:
-    """Process id to program, of all that runs in these process namespaces.
+def commands_in(sandboxes: set[Sandbox]) -> dict[int, str]:
+    """Process id to program, of all that runs in these sandboxes.
 
     A zombie does not count. In a container the first process may be one that never reaps.
     """
+    namespaces = {sandbox.namespace for sandbox in sandboxes if sandbox.is_there}
     found = {}
     for process in Path("/proc").iterdir():
-        if process.name.isdigit() and _sandbox_of(int(process.name)) in sandboxes:
+        if process.name.isdigit() and _namespace_of(int(process.name)) in namespaces:
             with contextlib.suppress(OSError):
                 program, state = _program_and_state((process / "stat").read_text())
                 if state not in "ZX":
                     found[int(process.name)] = program
     return found
+
+
+def _is_first(pid: int) -> bool:
+    """Whether the process has the number 1 in its own namespace (proc_pid_status(5), NSpid)."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return line.split()[-1] == "1"
+    return False
 
 
 def _program_and_state(stat: str) -> tuple[str, str]:
@@ -59,7 +87,7 @@ def _program_and_state(stat: str) -> tuple[str, str]:
     return name, rest.split()[0]
 
 
-def _sandbox_of(pid: int) -> str:
+def _namespace_of(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:

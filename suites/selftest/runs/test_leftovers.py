@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.runs.processes import children_of, commands_in, sandboxes_of, start_run
+from suites.selftest.runs.processes import (
+    Sandbox,
+    children_of,
+    commands_in,
+    sandboxes_of,
+    start_run,
+)
 from torture.deadlines import truth, wait_for
 from torture.machines.host.scratch import Scratch
 from torture.oracles.verdict.verdicts import Verdict
@@ -109,7 +115,7 @@ def _kill_run(run: subprocess.Popen[bytes], log: Path) -> None:
     _wait_for_end(sandboxes)
 
 
-def _kill_worker(run: subprocess.Popen[bytes], *, consoles: Path, sandboxes: set[str]) -> None:
+def _kill_worker(run: subprocess.Popen[bytes], *, consoles: Path, sandboxes: set[Sandbox]) -> None:
     """SIGKILL, amid the first trial; return once its sandbox is gone."""
     # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
     wait_for(
@@ -122,7 +128,7 @@ def _kill_worker(run: subprocess.Popen[bytes], *, consoles: Path, sandboxes: set
     _wait_for_end(sandboxes)
 
 
-def _wait_for_end(sandboxes: set[str]) -> None:
+def _wait_for_end(sandboxes: set[Sandbox]) -> None:
     wait_for(
         lambda: truth(not commands_in(sandboxes)),
         what=f"end of all in {sandboxes}",
@@ -130,10 +136,10 @@ def _wait_for_end(sandboxes: set[str]) -> None:
     )
 
 
-def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[str]:
+def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[Sandbox]:
     """The sandboxes of a run, once a QEMU lives in one."""
 
-    def look() -> set[str] | None:
+    def look() -> set[Sandbox] | None:
         assert run.poll() is None, log.read_text()
         sandboxes = sandboxes_of(run.pid)
         return sandboxes if _QEMU in commands_in(sandboxes).values() else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from suites.selftest.programs.dask_cluster import Cluster
-from suites.selftest.runs.processes import commands_in, sandboxes_of
+from suites.selftest.runs.processes import Sandbox, commands_in, sandboxes_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.oracles.verdict.verdicts import Verdict
@@ -34,7 +34,7 @@ def test_a_trial_on_a_dask_worker_gives_record_and_evidence_and_leaves_nothing(
         session = subprocess.Popen(
             argv, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        sandboxes: set[str] = set()
+        sandboxes: set[Sandbox] = set()
 
         def is_over() -> bool:
             sandboxes.update(sandboxes_of(worker.pid))
