@@ -35,7 +35,12 @@ def running(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
     others = draw_trials([_LOST, _LEG_LOST], trials=1, run_seed=1, load_ms=_LOAD_MS)
     specs = (*lying, *others)
     with begun_campaign(
-        request.config, options, FixedSchedule(specs), specs=specs, moves_latest=False
+        request.config,
+        options,
+        FixedSchedule(specs),
+        specs=specs,
+        moves_latest=False,
+        is_one_of_several=True,
     ) as running:
         yield running
 
