@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from torture.report.reading.text import printable, shortened
+from torture.report.reading.zfs_versions import note_on_several
 
 _NOT_SAID = "an unknown kernel"
 
@@ -23,14 +24,7 @@ def kernels(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def notes_on_kernels(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if one rate counts trials of several kernels."""
-    found = kernels(sql)
-    if len(found) < 2:
-        return ()
-    counts = ", ".join(f"{trials:,} of {words}" for words, trials in found.items())
-    return (
-        f"several versions of Linux count together: {counts}; to separate them, report on each by "
-        "itself, or --compare them",
-    )
+    return note_on_several("Linux", kernels(sql))
 
 
 def _in_words(nas: str, client: str) -> str:

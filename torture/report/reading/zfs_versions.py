@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import duckdb
 
 from torture.report.reading.text import printable, shortened
@@ -19,11 +21,15 @@ def zfs_versions(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def notes_on_versions(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if one rate counts trials of several versions."""
-    versions = zfs_versions(sql)
-    if len(versions) < 2:
+    return note_on_several("OpenZFS", zfs_versions(sql))
+
+
+def note_on_several(software: str, trials_of: Mapping[str, int]) -> tuple[str, ...]:
+    """A sentence, if there are trials of several versions of this software."""
+    if len(trials_of) < 2:
         return ()
-    counts = ", ".join(f"{trials:,} of {version}" for version, trials in versions.items())
+    counts = ", ".join(f"{trials:,} of {version}" for version, trials in trials_of.items())
     return (
-        f"several versions of OpenZFS count together: {counts}; to separate them, report on each by "
-        "itself, or --compare them",
+        f"several versions of {software} count together: {counts}; to separate them, report on each "
+        "by itself, or --compare them",
     )

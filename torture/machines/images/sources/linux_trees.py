@@ -45,15 +45,9 @@ class LinuxTree:
 
     def pack(self, archive: Path) -> None:
         """Write its files into a tar archive; raises `HarnessError` when they have changed."""
-        try:
-            pack_tree(self.root, archive)
-        except OSError as error:
-            raise HarnessError(f"{self.root} cannot be packed: {error}") from error
-        if (version := self.read(self.root).version) != self.version:
-            raise HarnessError(
-                f"{self.root} was {self.version} and is {version} now",
-                hint="leave the tree alone until it is packed, and begin again",
-            )
+        pack_tree(
+            self.root, archive, version=self.version, read=lambda: self.read(self.root).version
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -28,11 +28,23 @@ def digest_of_tree(root: Path) -> str:
         raise HarnessError(f"{root} cannot be read: {error}") from error
 
 
-def pack_tree(root: Path, archive: Path) -> None:
-    """Write the files into a tar archive. Raises `OSError`."""
-    with tarfile.open(archive, "w") as tar:
-        for name in files_of_tree(root):
-            tar.add(root / name, arcname=name, recursive=False)
+def pack_tree(root: Path, archive: Path, *, version: str, read: Callable[[], str]) -> None:
+    """Write the files into a tar archive.
+
+    `read` gives the tree's version once more. Raises `HarnessError` where it is no longer `version`.
+    """
+    try:
+        with tarfile.open(archive, "w") as tar:
+            for name in files_of_tree(root):
+                tar.add(root / name, arcname=name, recursive=False)
+        now = read()
+    except OSError as error:
+        raise HarnessError(f"{root} cannot be packed: {error}") from error
+    if now != version:
+        raise HarnessError(
+            f"{root} was {version} and is {now} now",
+            hint="leave the tree alone until it is packed, and begin again",
+        )
 
 
 def _content(path: Path) -> Iterator[bytes]:
