@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from threading import Event
 
 import pytest
 
+from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels, linux_names
 from torture.facts.zfs.versions import version_names, zfs_version
-from torture.machines.images import bases, build, mirrors
+from torture.machines.images import build, mirrors
 from torture.machines.images.recipes import Recipe, read_kernel_recipe, read_recipe
 
 
@@ -126,16 +126,7 @@ def test_the_build_of_a_pair_has_the_sources_of_both_suites(tools: Path, tmp_pat
         "mmdebstrap",
         f'printf "%s\\n" "$@" > {tmp_path}/said; touch {tmp_path}/made/status {tmp_path}/made/base.tar',
     )
-    (tmp_path / "made").mkdir()
-    with (tmp_path / "keep").open("w") as keep:
-        bases.build_base(
-            kernel_of("nas", zfs="2.4.4", linux="bookworm"),
-            tmp_path / "made",
-            log=tmp_path / "log",
-            progress=print,
-            stop=Event(),
-            keep=keep.fileno(),
-        )
+    build_in(tmp_path, kernel_of("nas", zfs="2.4.4", linux="bookworm"))
     said = (tmp_path / "said").read_text()
     lines = [line for line in said.splitlines() if line.startswith("deb ")]
     suites = [line.partition(".invalid/")[2].split()[1] for line in lines]

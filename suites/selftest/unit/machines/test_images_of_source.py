@@ -7,13 +7,13 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 
 import pytest
 
+from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
-from torture.machines.images import assemble, bases, build
+from torture.machines.images import assemble, build
 from torture.machines.images.recipes import Recipe, read_recipe
 from torture.machines.images.sources.zfs_trees import SourceTree
 
@@ -88,8 +88,6 @@ def tree(tmp_path: Path) -> SourceTree:
 
 def built_with(tree: SourceTree | None, *, source: str, tmp_path: Path) -> None:
     """Build the kernel of this version, with that tree."""
-    work = tmp_path / "made"
-    work.mkdir()
     recipe = Recipe(
         name="kernel",
         suite="trixie",
@@ -99,16 +97,7 @@ def built_with(tree: SourceTree | None, *, source: str, tmp_path: Path) -> None:
         source=source,
         path=Path("/recipes/recipe.toml"),
     )
-    with (tmp_path / "keep").open("w") as keep:
-        bases.build_base(
-            recipe,
-            work,
-            log=tmp_path / "log",
-            progress=print,
-            stop=Event(),
-            keep=keep.fileno(),
-            tree=tree,
-        )
+    build_in(tmp_path, recipe, tree=tree)
 
 
 def test_the_build_gets_the_tree_before_the_first_of_its_stages_and_keeps_no_copy(

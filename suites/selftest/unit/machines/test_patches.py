@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import tarfile
 from pathlib import Path
-from threading import Event
 
 import pytest
 
+from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels, choose_kernels, linux_version, why_unfit
 from torture.facts.zfs.versions import zfs_version
-from torture.machines.images import bases
 from torture.machines.images.patched_modules import patched_modules
 from torture.machines.images.recipes import Recipe, read_recipe
 from torture.machines.images.sources.patches import NO_PATCHES, PatchSeries
@@ -132,8 +131,6 @@ def test_a_patched_kernel_fits_as_the_kernel_does() -> None:
 
 
 def modules_build(tmp_path: Path, *, digest: str, patches: PatchSeries) -> None:
-    work = tmp_path / "made"
-    work.mkdir()
     recipe = Recipe(
         name="modules",
         suite="trixie",
@@ -143,16 +140,7 @@ def modules_build(tmp_path: Path, *, digest: str, patches: PatchSeries) -> None:
         patches=digest,
         path=Path("/recipes/trixie.toml"),
     )
-    with (tmp_path / "keep").open("w") as keep:
-        bases.build_base(
-            recipe,
-            work,
-            log=tmp_path / "log",
-            progress=print,
-            stop=Event(),
-            keep=keep.fileno(),
-            patches=patches,
-        )
+    build_in(tmp_path, recipe, patches=patches)
 
 
 def test_the_build_gets_the_patches_in_their_order(tools: Path, tmp_path: Path) -> None:
