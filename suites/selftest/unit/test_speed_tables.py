@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
+from suites.speed import test_speed
 from suites.speed.questions import QUESTIONS, R2, R4, Question, Row, cell_of
 from suites.speed.tables import figures_of, table_of
 from torture.facts.speed.jobs import FioJob
@@ -76,3 +78,18 @@ def test_a_figure_of_the_emulator_is_left_out() -> None:
     assert cells[3:7] == ["-", "-", "-", "20%: no figure"]
     shown = replace(figure, emulator_share=0.05)
     assert list(table_of(R2, [shown]).columns[5].cells) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("nothing_ms", "unflushed_ms", "complaint"),
+    [(100, 20, ""), (100, 1, "zfs_nocacheflush"), (15, 10, "no tenth")],
+)
+def test_rows_in_another_order_than_the_published_one_are_refused(
+    nothing_ms: float, unflushed_ms: float, complaint: str
+) -> None:
+    """All other rows take 2 ms."""
+    times_ms = {"nothing": nothing_ms, "zfs_nocacheflush=1": unflushed_ms}
+    records = [_record(row, n, ms=times_ms.get(row.words, 2)) for row in R2.rows for n in (0, 1)]
+    expected = pytest.raises(AssertionError, match=complaint) if complaint else nullcontext()
+    with expected:
+        test_speed.must_keep_the_order(R2, figures_of(R2, records))
