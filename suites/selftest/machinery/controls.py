@@ -1,4 +1,4 @@
-"""The controls: trials whose outcome is known beforehand, some with machines booted for real.
+"""The controls: trials whose outcome is known beforehand.
 
 They take minutes in which a test could only wait. So they are played in the background of the tests
 that mostly wait themselves, and each is judged by a test of its own.
@@ -16,7 +16,7 @@ from typing import Self
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.lab import LabSettings
 from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
@@ -31,10 +31,7 @@ from torture.trials.workers.protocol import WorkerOrders
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
-SAFE_COLD = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
-WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
-"""Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
 WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 """Walked by both engines, which have a log device to claim from."""
 WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
@@ -42,19 +39,12 @@ WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
 )
 """Its NAS publishes the files of each content, and the client mounts them. With sync=disabled nothing is
 written before a transaction group, for which ZFS waits 5 s otherwise."""
-WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
-"""Of ten states three are of cuts amid the recovery."""
-_ENGINES = {
-    WALKED_SAFE: WalkEngine.NATIVE,
-    WALKED_UNSAFE: WalkEngine.KERNEL,
-    WALKED_BOTH: WalkEngine.BOTH,
-}
-"""Each cut amid a recovery needs an engine anew: a NAS of the kernel's ZFS would have to boot."""
+WALKED_STATES = {WALKED_BOTH: 9, WALKED_UNSAFE: 4}
+"""Too few for cuts amid a recovery, which need a NAS of their own (`suites/sensitivity`)."""
+_ENGINES = {WALKED_BOTH: WalkEngine.BOTH, WALKED_UNSAFE: WalkEngine.KERNEL}
 
 _COMING = 3
 """A run's seed whose first cut of `PLAIN` aims at what comes at once, and without flushes, too."""
-_CUT_ONCE = 4
-"""A run's seed whose first trial of `SAFE_COLD` has no second cut, which would take another boot."""
 _LOAD_MS = 2500
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
@@ -65,7 +55,7 @@ def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, 
     return draw_trials([cell], trials=trials, run_seed=run_seed, load_ms=_LOAD_MS)
 
 
-def _warm_specs() -> list[TrialSpec]:
+def _specs() -> list[TrialSpec]:
     faulty = [replace(spec, fault="zfs-nocacheflush") for spec in draw(PLAIN, run_seed=_COMING)]
     longest, *walked = [
         spec
@@ -85,20 +75,19 @@ def _warm_specs() -> list[TrialSpec]:
 
 
 class Controls:
-    """A campaign with machines resumed and one with machines booted."""
+    """A campaign of them all, and what a test begins beside it."""
+
+    campaign: Campaign
 
     def __init__(self, *, scratch: Path, results: Path) -> None:
         self._scratch = scratch
         self._results = results
         self._stack = ExitStack()
         self._begun = 0
-        self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
         ensure_recovery_programs(zfs_version(DEFAULT), progress=print)
-        cold = draw(SAFE_COLD, run_seed=_CUT_ONCE)
-        self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
-        self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
+        self.campaign = self.begin(_specs(), jobs=2)
         return self
 
     def __exit__(
@@ -109,10 +98,10 @@ class Controls:
     ) -> None:
         self._stack.close()
 
-    def begin(self, specs: Sequence[TrialSpec], *, boot: Boot, jobs: int = 1) -> Campaign:
+    def begin(self, specs: Sequence[TrialSpec], *, jobs: int = 1) -> Campaign:
         """Play these too, in a run of their own; returns at once."""
         self._begun += 1
-        lab = LabSettings(boot=boot, warm_states=warm_directory())
+        lab = LabSettings(warm_states=warm_directory())
         scratch = self._scratch / f"controls{self._begun}"
         scratch.mkdir()
         results = self._results / f"results{self._begun}"
@@ -127,10 +116,6 @@ class Controls:
         self._stack.callback(campaign.stop)
         campaign.start()
         return campaign
-
-    def campaign(self, boot: Boot) -> Campaign:
-        """The controls that run this way."""
-        return self._campaigns[boot]
 
 
 def records_of(campaign: Campaign, cell: Cell) -> tuple[TrialRecord, ...]:

@@ -17,7 +17,6 @@ from suites.selftest.machinery.controls import (
 from torture.choices.matrix.axes import SYNC
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
-from torture.machines.lab.lab import Boot
 from torture.records.record.run_layout import LATEST, TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
@@ -42,7 +41,7 @@ class Played:
 
 @pytest.fixture
 def played(controls: Controls) -> Played:
-    return Played(campaign=controls.campaign(Boot.WARM))
+    return Played(campaign=controls.campaign)
 
 
 def unflushed(record: TrialRecord, serial: str) -> int:

@@ -1,8 +1,7 @@
-"""A quick cell whose client lives on, run by a user without privileges: the verdict of root."""
+"""A quick cell whose client lives on, run by a user without privileges, whose machines boot for real."""
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import shutil
@@ -16,7 +15,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suites.selftest.machinery.sandbox import in_sandbox
 from torture.checkout import CHECKOUT
 from torture.machines.host.native import shelf_plugin
 from torture.machines.images import IMAGES, find
@@ -30,8 +28,6 @@ _LOAD_S = 1
 """Long enough for acknowledgements of which none may be lost."""
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
-_STATES = "suites.selftest.runs.warm_states:states_of_clients"
-_STATES_DEADLINE_S = 120
 _REFUSAL = "from torture.machines.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
 
 
@@ -111,32 +107,12 @@ def _furnished(guest: Guest) -> Guest:
     return replace(guest, environment=guest.own(copy_of=guest.environment, at=Path("environment")))
 
 
-def _give_warm_clients(guest: Guest, folder: Path) -> None:
-    """Give them copies of our saved clients, where we have them, so that only their NAS has to boot.
-
-    It is another machine than ours: their network differs. Booted and saved are all alike.
-    """
-    deadline_s = _STATES_DEADLINE_S
-    ours = in_sandbox(_STATES, scratch=folder, log=folder / "log", deadline_s=deadline_s)
-    code = (
-        "import json; from pathlib import Path; "
-        "from suites.selftest.machinery.sandbox import in_sandbox; home = Path.home(); "
-        f"print(json.dumps(in_sandbox({_STATES!r}, scratch=home, log=home / 'log', "
-        f"deadline_s={deadline_s})))"
-    )
-    asked = guest.run("-c", code)
-    assert asked.returncode == 0, asked.stdout + asked.stderr
-    for state, theirs in zip(ours, json.loads(asked.stdout), strict=True):
-        if Path(state).exists():
-            guest.own(copy_of=Path(state), at=Path(theirs).relative_to(guest.home))
-
-
 def test_an_unprivileged_user_gets_the_same_verdict(guest: Guest, tmp_path: Path) -> None:
-    _give_warm_clients(guest, tmp_path)
     results, kept = guest.home / "results", tmp_path / "results"
     completed = guest.run(
         "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
         "--matrix", "quick", "-k", "always and nasonly", "--trials", "1", "--duration", str(_LOAD_S),
+        "--boot", "cold",
         "--results", str(results), "--scratch", str(guest.home),
     )  # fmt: skip
     if results.exists():  # their home is removed in any case, and with it each console

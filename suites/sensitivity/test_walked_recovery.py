@@ -1,0 +1,61 @@
+"""Power that goes again amid a recovery: a walk recovers these states, too, and nothing is lost.
+
+The seed is fixed, as the outcome is known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fixtures.campaigns import begun_campaign
+from fixtures.options import Options
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.plan.draw import draw_walked
+
+_CELL = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
+"""Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
+_STATES = 10
+"""Of ten states three are of cuts amid the recovery."""
+_LOAD_MS = 2500
+
+
+@pytest.fixture(scope="module")
+def walk(request: pytest.FixtureRequest, options: Options) -> Iterator[WalkDocument]:
+    """The walk of one recording."""
+    specs = draw_walked(
+        [_CELL],
+        recordings=1,
+        states=_STATES,
+        run_seed=1,
+        load_ms=_LOAD_MS,
+        engine=WalkEngine.NATIVE,
+    )
+    with begun_campaign(
+        request.config,
+        options,
+        FixedSchedule(specs),
+        specs=specs,
+        moves_latest=False,
+        is_one_of_several=True,
+    ) as running:
+        running.wait_for(_CELL)
+        (record,) = running.campaign.records_of(_CELL)
+        assert record.error is None, record.error
+        assert record.walk is not None
+        assert record.verdict is Verdict.INTACT, record.reasons
+        yield record.walk
+
+
+def test_each_state_of_a_safe_recording_is_intact(walk: WalkDocument) -> None:
+    assert walk.outcomes == {Verdict.INTACT: _STATES}, walk.unknown
+    assert walk.losses == ()
+    assert (walk.differing, walk.proofs_differing, walk.fresh_differing) == (0, 0, 0)
+
+
+def test_power_goes_again_three_times_amid_the_recovery(walk: WalkDocument) -> None:
+    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 3, 3)
