@@ -64,7 +64,7 @@ class Progress:
         if self._has_live_line or now_s < self._plain_after_s:
             return
         self._plain_after_s = now_s + _PLAIN_LINE_EVERY_S
-        self._console.print(self.line().plain, soft_wrap=True, highlight=False)
+        self._console.print(self.line().plain, soft_wrap=True, highlight=False, markup=False)
 
     def line(self) -> Text:
         """The line, e.g. `12/60 trials  intact 7  corrupted 5  210/h  14 min left  [w0 check]`."""

@@ -72,11 +72,11 @@ def test_before_the_first_trial_it_guarantees_no_rate() -> None:
 def test_plain_lines_come_now_and_then_not_at_every_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("torture.trials.campaign.progress.time.monotonic", lambda: now_s)
-    progress, file = _progress(Outcome())
+    progress, file = _progress(Outcome(states={0: WorkerState(trial="t", stage="walk 20")}))
     for _ in range(60):
         now_s += 1.0
         progress.beat()
-    assert file.getvalue().count("0/4 trials") == 4
+    assert file.getvalue().count("0/4 trials  [w0: walk 20]") == 4
 
 
 def test_a_terminal_gets_a_line_that_goes_away_and_no_plain_ones(
