@@ -11,19 +11,19 @@ from rich.console import Group
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
+from suites.speed.narrowing import NarrowingSchedule
 from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, QUESTIONS, QUICK, Question, cell_of
 from suites.speed.tables import figures_of, table_of
 from torture.files import write_whole
 from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
-from torture.records.schedules.fixed import FixedSchedule
 from torture.report.page.write_path_picture import alone, write_path_picture
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_measured
 
 _SETS = {"quick": QUICK, "default": DEFAULT, "full": QUESTIONS}
-_PASSES = 2
+_PASSES_LEAST, _PASSES_MAX = 2, 4
 """The rows forwards and backwards: a drift of the host hits no row more than others."""
 _ROUNDS_OF_A_PASS = 2
 
@@ -69,7 +69,7 @@ def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Runn
     chosen = _slow_motion(request.config.getoption("--slow-motion"), options)
     orders = []
     for question in questions:
-        for number in range(_PASSES):
+        for number in range(_PASSES_MAX):
             rows = question.rows if number % 2 == 0 else tuple(reversed(question.rows))
             for row in rows:
                 order = replace(row.order, rounds=_ROUNDS_OF_A_PASS)
@@ -78,8 +78,10 @@ def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Runn
                 orders.append((cell_of(row), order))
     specs = draw_measured(orders, run_seed=options.seed)
     alone = replace(options, jobs=1)
+    measured = [row for question in questions for row in question.rows]
+    schedule = NarrowingSchedule(specs, measured, passes_least=_PASSES_LEAST)
     with begun_campaign(
-        request.config, alone, FixedSchedule(specs), specs=specs, moves_latest=False
+        request.config, alone, schedule, specs=specs, moves_latest=False
     ) as running:
         request.config.stash[_campaign_key] = running.campaign
         yield running

@@ -43,12 +43,13 @@ class Figure:
 
 def figures_of(question: Question, records: Sequence[TrialRecord]) -> list[Figure]:
     """The figures of all rows that were measured, in their order."""
-    return [
-        figure
-        for row in question.rows
-        if (documents := documents_of(row, records))
-        for figure in _of_documents(row, documents)
-    ]
+    return [figure for row in question.rows for figure in figures_of_row(row, records)]
+
+
+def figures_of_row(row: Row, records: Sequence[TrialRecord]) -> list[Figure]:
+    """The figures of a row; none where it was not measured."""
+    documents = documents_of(row, records)
+    return list(_of_documents(row, documents)) if documents else []
 
 
 def documents_of(row: Row, records: Sequence[TrialRecord]) -> list[MeasuredDocument]:

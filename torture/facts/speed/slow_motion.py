@@ -26,17 +26,18 @@ SLOWEST = 5000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timer:
-    """A time that a machine's kernel counts by its own clock, and its place.
+    """A time that a machine's kernel counts by its own clock, and its places, as a shell's pattern.
 
-    `normal` in the unit that the place has.
+    `normal` in the unit that the places have.
     """
 
     path: str
     normal: int
 
     def script(self, times: float) -> str:
-        """Shell: make it so many times as long."""
-        return f"echo {round(self.normal * times)} > {self.path}"
+        """Shell: make it so many times as long, at each place that there is."""
+        write = f'[ ! -e "$place" ] || echo {round(self.normal * times)} > "$place"'
+        return f"for place in {self.path}; do {write}; done"
 
 
 NAS_TIMERS = (
@@ -50,8 +51,10 @@ NAS_TIMERS = (
 CLIENT_TIMERS = (
     Timer(path="/proc/sys/vm/dirty_writeback_centisecs", normal=500),
     Timer(path="/proc/sys/vm/dirty_expire_centisecs", normal=3000),
+    Timer(path="/sys/block/*/queue/io_timeout", normal=30_000),
 )
-"""Hundredths of a second (Documentation/admin-guide/sysctl/vm.rst)."""
+"""Hundredths of a second (Documentation/admin-guide/sysctl/vm.rst), and the milliseconds after which a
+request of SCSI or NVMe is aborted (Documentation/ABI/stable/sysfs-block)."""
 
 
 def timers_script(timers: tuple[Timer, ...], times: float) -> str:

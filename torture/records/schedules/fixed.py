@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torture.choices.matrix.cells import Cell
 from torture.records.record.specs import DRAWN_AGAIN_MAX, TrialSpec, drawn_again
@@ -63,13 +63,15 @@ class FixedSchedule:
         """Nothing: the table has the number of trials."""
         return ""
 
-    def drop(self, cell: Cell) -> None:
-        """Forget a cell's waiting trials; those under way end and count."""
-        others = deque(spec for spec in self._waiting if spec.cell != cell)
-        dropped = len(self._waiting) - len(others)
-        self._waiting = others
-        self.total -= dropped
-        self._left_of_cell[cell] -= dropped
+    def drop(self, is_needless: Callable[[TrialSpec], bool]) -> None:
+        """Forget waiting trials; those under way end and count."""
+        waiting, self._waiting = self._waiting, deque()
+        for spec in waiting:
+            if is_needless(spec):
+                self.total -= 1
+                self._left_of_cell[spec.cell] -= 1
+            else:
+                self._waiting.append(spec)
 
 
 def _order(asked: str) -> ScheduleOrder:

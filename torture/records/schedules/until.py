@@ -58,7 +58,7 @@ class UntilSchedule(FixedSchedule):
         """See `Schedule`; a trial of a cell that was answered meanwhile is needless."""
         super().give_back(spec)
         if spec.cell in self._settled:
-            self.drop(spec.cell)
+            self.drop(lambda waiting: waiting.cell == spec.cell)
 
     def record_ended(self, spec: TrialSpec, record: TrialRecord) -> None:
         """See `Schedule`."""
@@ -68,7 +68,7 @@ class UntilSchedule(FixedSchedule):
         answered = self._rows[spec.cell].answered_by(spec, record, self._until)
         if answered is not None:
             self._settled[spec.cell] = answered
-            self.drop(spec.cell)
+            self.drop(lambda waiting: waiting.cell == spec.cell)
 
     def in_words(self) -> str:
         """The number of cells for each answer, e.g. `loss upper<0.01: yes 10, no 1, unanswered 1`."""

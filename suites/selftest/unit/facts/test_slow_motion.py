@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,13 +14,14 @@ from torture.facts.recording.disks import Profile
 from torture.facts.speed.jobs import FioEnd, FioJob
 from torture.facts.speed.link import Link
 from torture.facts.speed.slow_motion import (
-    NAS_TIMERS,
     SHARE_MAX,
     SLOWEST,
+    Timer,
     first_slow_motion,
     in_real_time,
     share_of_emulator,
     slower_motion,
+    timers_script,
 )
 
 _CHOSEN = 0.08
@@ -119,7 +123,18 @@ def test_without_a_model_there_is_no_slow_motion() -> None:
     assert first_slow_motion(_SYNC, _end(5.0), Profile(write_us=0.01), None) == SLOWEST
 
 
-def test_a_timer_is_a_whole_number_of_its_unit() -> None:
-    (txg,) = (timer for timer in NAS_TIMERS if timer.path.endswith("zfs_txg_timeout"))
-    assert txg.script(20) == "echo 100 > /sys/module/zfs/parameters/zfs_txg_timeout"
-    assert txg.script(1).startswith("echo 5 ")
+def test_a_timer_is_a_whole_number_of_its_unit(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("sda", "nvme0n1")]
+    for place in places:
+        place.write_text("30000")
+    timer = Timer(path=f"{tmp_path}/*", normal=30_000)
+    for times, expected in ((20, "600000\n"), (1.5, "45000\n"), (1, "30000\n")):
+        subprocess.run(["sh", "-c", timers_script((timer,), times)], check=True)
+        assert [place.read_text() for place in places] == [expected, expected]
+
+
+def test_a_timer_without_a_place_is_none(tmp_path: Path) -> None:
+    """A client whose files are on NFS has no disk with a timeout."""
+    script = timers_script((Timer(path=f"{tmp_path}/*", normal=5),) * 2, 2)
+    subprocess.run(["sh", "-c", script], check=True)
+    assert not [*tmp_path.iterdir()]
