@@ -1,0 +1,145 @@
+"""A search on versions of which the truth is known: it finds the first one, and goes on when stopped."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from torture.errors import HarnessError
+from torture.trials.bisect.journal import Journal, Step
+from torture.trials.bisect.search import TRIALS_MAX, Found, Search
+from torture.trials.bisect.searched_versions import PackagedVersions
+
+_BATCH = 4
+_COUNT = 33
+
+
+class StopError(Exception):
+    """The search is interrupted."""
+
+
+@dataclass
+class Truth:
+    """Versions from the `first` of which on a trial loses with the probability `share`."""
+
+    first: int
+    share: float = 1.0
+    share_before: float = 0.0
+    unbuilt: frozenset[int] = frozenset()
+    stops_after: int = 10_000
+    seed: int = 1
+    asked: Counter[int] = field(default_factory=Counter)
+
+    def try_version(self, number: int, *, batch: int) -> Step:
+        if self.asked.total() >= self.stops_after:
+            raise StopError
+        self.asked[number] += 1
+        if number in self.unbuilt:
+            return Step(version=f"v{number}", skipped="does not build")
+        dice = random.Random(f"{self.seed} {number} {batch}")
+        share = self.share if number >= self.first else self.share_before
+        losses = sum(dice.random() < share for _ in range(_BATCH))
+        return Step(version=f"v{number}", trials=_BATCH, losses=losses)
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Callable[[Truth], Found]:
+    folders: Iterator[int] = iter(range(1000))
+
+    def run(truth: Truth, *, file: Path | None = None) -> Found:
+        journal = Journal(file=file or tmp_path / f"{next(folders)}.jsonl")
+        journal.begin({"cell": "some"})
+        versions = PackagedVersions(names=tuple(f"v{number}" for number in range(_COUNT)))
+        said: list[str] = []
+        return Search(versions, truth, journal, certainty=0.95, say=said.append).run()
+
+    return run
+
+
+Run = Callable[..., Found]
+
+
+@pytest.mark.parametrize("first", range(1, _COUNT))
+def test_a_bug_that_always_shows_is_found_in_as_many_builds_as_by_halving(
+    search: Run, first: int
+) -> None:
+    truth = Truth(first=first)
+    assert search(truth).versions == (first,)
+    assert len(truth.asked) <= 2 + 6, "the ends, and the binary logarithm of 32, and one"
+
+
+@pytest.mark.parametrize("share", [0.6, 0.4, 0.2])
+def test_a_bug_that_shows_at_times_is_found_with_the_certainty_that_is_said(
+    search: Run, share: float
+) -> None:
+    right, expected = 0, 0.0
+    for seed in range(40):
+        first = random.Random(seed).randrange(1, _COUNT)
+        found = search(Truth(first=first, share=share, seed=seed))
+        right += first in found.versions
+        expected += found.certainty
+    assert right >= expected - 4, f"{right} of 40 right, {expected:.1f} promised"
+
+
+def test_a_loss_of_another_kind_does_not_mislead(search: Run) -> None:
+    found = [search(Truth(first=20, share=0.9, share_before=0.03, seed=seed)) for seed in range(20)]
+    assert sum(20 in one.versions for one in found) >= 18
+
+
+def test_versions_that_do_not_build_stay_in_doubt(search: Run) -> None:
+    truth = Truth(first=12, unbuilt=frozenset({10, 11, 12, 13}))
+    assert search(truth).versions == (10, 11, 12, 13, 14)
+    assert all(truth.asked[number] <= 1 for number in truth.unbuilt), "none is built twice"
+
+
+@pytest.mark.parametrize("stops_after", range(9))
+def test_an_interrupted_search_goes_on_without_a_trial_twice(
+    search: Run, tmp_path: Path, stops_after: int
+) -> None:
+    whole = Truth(first=9, share=0.5)
+    expected = search(whole)
+    file = tmp_path / "interrupted.jsonl"
+    stopped = Truth(first=9, share=0.5, stops_after=stops_after)
+    with pytest.raises(StopError):
+        search(stopped, file=file)
+    going_on = Truth(first=9, share=0.5)
+    assert search(going_on, file=file) == expected
+    assert stopped.asked + going_on.asked == whole.asked
+
+
+def test_a_step_that_was_cut_off_is_tried_again(search: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cut.jsonl"
+    search(Truth(first=9), file=file)
+    content = file.read_bytes()
+    file.write_bytes(content[:-7])
+    again = Truth(first=9)
+    assert search(again, file=file).versions == (9,)
+    assert again.asked.total() == 1
+    assert file.read_bytes() == content
+
+
+def test_ends_that_do_not_differ_are_refused(search: Run) -> None:
+    with pytest.raises(HarnessError, match="v32 lost something in 0 of 64 trials"):
+        search(Truth(first=_COUNT))
+    with pytest.raises(HarnessError, match="v0 lost something in 4 of 4 trials"):
+        search(Truth(first=0))
+    with pytest.raises(HarnessError, match="v32 cannot be tried: does not build"):
+        search(Truth(first=9, unbuilt=frozenset({32})))
+
+
+def test_no_version_is_tried_without_end(search: Run) -> None:
+    truth = Truth(first=5, share=0.1, share_before=0.05, seed=3)
+    with pytest.raises(HarnessError, match="of 64 trials"):
+        search(truth)
+    assert max(truth.asked.values()) * _BATCH <= TRIALS_MAX
+
+
+def test_another_search_does_not_go_on_with_these_steps(tmp_path: Path) -> None:
+    Journal(file=tmp_path / "steps").begin({"cell": "one"})
+    with pytest.raises(HarnessError, match="another search"):
+        Journal(file=tmp_path / "steps").begin({"cell": "two"})

@@ -1,0 +1,1 @@
+"""The version of OpenZFS or Linux from which on a cell loses, by trials of some of them."""
