@@ -108,6 +108,8 @@ class Traits:
     """Whether a creation, rename or removal is durable once its call returns."""
     client_has_network: bool = False
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
+    nas_image: str = "nas"
+    """The image of a NAS that has its server."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 

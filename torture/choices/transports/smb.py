@@ -24,7 +24,7 @@ from torture.facts.wire.files_on_wire import FileWire
 from torture.facts.wire.smb2_messages import Smb2OnWire
 
 _PORT = 445
-_SHARE = "vm"
+SHARE = "vm"
 _OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
@@ -53,7 +53,7 @@ cat > /etc/ksmbd/ksmbd.conf << 'END'
 [global]
     map to guest = bad user
     server min protocol = SMB3_11
-[{_SHARE}]
+[{SHARE}]
     path = {DIRECTORY}
     read only = no
     guest ok = yes
@@ -66,7 +66,7 @@ ksmbd.mountd
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
-        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_SHARE} {MOUNT_POINT}"
+        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{SHARE} {MOUNT_POINT}"
         return Attachment(
             attach_script=f"set -eu; modprobe cifs; {mount}",
             wire=FileWire(protocol=Smb2OnWire(_PORT)),

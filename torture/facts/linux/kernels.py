@@ -66,7 +66,7 @@ class Kernels:
 
     def option_of(self, image: str) -> str:
         """The option of `tools/images` for this image, with a space before; empty for the default."""
-        if image == "nas":
+        if image.partition("_")[0] == "nas":
             return f" --linux {self.nas}" if self.nas else ""
         return f" --linux {self.client}" if self.client != DEFAULT else ""
 

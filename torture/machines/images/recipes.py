@@ -253,7 +253,9 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     extended = None
     if (like := content.pop("extends", None)) is not None:
         extended = _read(like, RECIPES / like / "recipe.toml", zfs)
+        without = frozenset(content.pop("without_packages", ()))
         content = _added_to(_parse(extended.path), content)
+        content["packages"] = [name for name in content["packages"] if name not in without]
     if content.get("follows_zfs"):
         content |= {
             "suite": zfs.suite,

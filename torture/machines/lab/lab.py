@@ -47,7 +47,7 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 """QEMU keeps translated code by address. A program at a random address is translated at each start,
 which made a start take three times as long. Zeroing every page is expensive, too."""
 
-_CLIENT, _CHECKER = "client", "checker"
+_NAS, _CLIENT, _CHECKER = "nas", "client", "checker"
 _NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
 """With two processors a NAS writes and flushes at once. Emulated ones are threads that share the
@@ -103,25 +103,25 @@ class Lab:
             libvirt_root=self._root,
         )
         self.checkers = Checkers(start=self._start_checker)
-        self._client_image = _CLIENT
+        self._nas_image, self._client_image = _NAS, _CLIENT
 
-    def boot_clients_from(self, image: str) -> None:
-        """Make all clients from now on of this image, for a trial that begins.
+    def boot_from(self, *, nas: str, client: str) -> None:
+        """Make all machines from now on of these images, for a trial that begins.
 
-        Raises `HarnessError` when it is not built.
+        Raises `HarnessError` when one is not built.
         """
-        if image != self._client_image:
+        if client != self._client_image:
             self.checkers.end()
-        if image not in self._images:
+        for image in {nas, client} - self._images.keys():
             self._images[image] = _image(image, self._settings)
-        self._client_image = image
+        self._nas_image, self._client_image = nas, client
         for used in self._images.values():
             used.mark_used()
 
     @property
     def images(self) -> dict[str, GuestImage]:
         """The images of which machines are made now."""
-        return {"nas": self._images["nas"], _CLIENT: self._images[self._client_image]}
+        return {_NAS: self._images[self._nas_image], _CLIENT: self._images[self._client_image]}
 
     @property
     def can_plug_in(self) -> bool:
@@ -138,7 +138,7 @@ class Lab:
     @property
     def kernels(self) -> Kernels:
         """The releases of the kernels that both machines boot now."""
-        nas, client = (self.images[name].manifest["kernel"] for name in ("nas", _CLIENT))
+        nas, client = (self.images[name].manifest["kernel"] for name in (_NAS, _CLIENT))
         return Kernels(nas=nas, client=client)
 
     def keys(self, *, preload: str = "") -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class Lab:
         return PacketRecorder(card.tap, into=into)
 
     def _nas_spec(self, console_log: Path) -> MachineSpec:
-        spec = self._spec("nas", self._images["nas"], console_log, memory_mib=768)
+        spec = self._spec(_NAS, self._images[self._nas_image], console_log, memory_mib=768)
         return replace(
             spec,
             command_line=f"{spec.command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",

@@ -18,7 +18,6 @@ from typing import IO, Any
 import msgspec
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.workloads import image_needed
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import load_evidence
 from torture.machines.lab.lab import Lab, LabSettings
@@ -124,7 +123,7 @@ def main() -> int:
             folder=trial.folder, enter_stage=lambda stage: answers.send(stage=stage)
         )
         with closing(machines):
-            lab.boot_clients_from(image_needed(trial.workloads))
+            lab.boot_from(**trial.images)
             guests, words = _guests(trial, machines, evidence)
             answers.send(ready=list(guests), words=words)
             for line in sys.stdin:

@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from torture.choices.matrix.axes import FATE
-from torture.choices.workloads import image_needed
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import SPEC
@@ -69,7 +68,7 @@ def run_trial(
         decided = {"zfs": lab.zfs.name, "plan": trial.plan.as_json(), "loads": trial.jobs}
         evidence.write(SPEC, spec.as_json() | {MANIFEST_DUE: True} | decided)
         with closing(machines):
-            lab.boot_clients_from(image_needed(trial.workloads))
+            lab.boot_from(**trial.images)
             if spec.measure is not None:
                 document = measure(trial, machines, evidence)
                 return measured(spec, document, zfs=lab.zfs.name, timings=evidence.timings)

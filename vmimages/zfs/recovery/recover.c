@@ -36,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONFIG_MAX = 1 << 20, CHUNK = 1 << 20, OPEN_TRIES = 20000, EXPORT_TRIES = 500 };
+enum { CONFIG_MAX = 1 << 20, CHUNK = 1 << 20, OPEN_TRIES = 20000, QUICK_TRIES = 500, EXPORT_TRIES = 2000 };
 static const char POOL[] = "tank", DATASET[] = "tank/vm";
 static char MOUNT_POINT[] = "/tank/vm";
 static const char *volume_file;
@@ -146,7 +146,7 @@ static void export_pool(void) {
   for (int tries = 0; pool != NULL && exported != 0 && tries < EXPORT_TRIES; tries++) {
     if (in_dataset) umount2(MOUNT_POINT, 0);  /* a server may need a moment to let go of the files */
     exported = zpool_export_force(pool, "replay");
-    if (exported != 0) usleep(2000);
+    if (exported != 0) usleep(tries < QUICK_TRIES ? 2000 : 20000);
   }
   if (pool != NULL) zpool_close(pool);
   pool = NULL;

@@ -119,8 +119,8 @@ class _Lab:
     def start(self, spec: str, disks: Any) -> _Guest:
         return self._started(_Guest(spec))
 
-    def boot_clients_from(self, image: str) -> None:
-        assert image == "client"
+    def boot_from(self, *, nas: str, client: str) -> None:
+        assert (nas, client) == ("nas", "client")
 
     @property
     def checkers(self) -> _Lab:

@@ -9,7 +9,7 @@ from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.terms import Terms
 
-FILES = ("nfs3", "nfs4", "smb")
+FILES = ("nfs3", "nfs4", "smb", "samba")
 
 
 def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
@@ -17,7 +17,7 @@ def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
     assert {name for name, has in traits.items() if has.tears_sectors} == set(FILES)
     for name in FILES:
         terms = terms_of(Cell.parse(f"{name}-always-noslog-files-bothdie"))
-        assert terms == Terms(tears_sectors=True, names_are_stable=name != "smb")
+        assert terms == Terms(tears_sectors=True, names_are_stable=name in ("nfs3", "nfs4"))
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ TRANSPORTS = {
     "nfs_image_stable": STABLE,
     "nfs_image_dsync": WRITE_BACK,
     "smb": ANSWERED_EARLY,
+    "samba": ANSWERED_EARLY,
     "nfs3": STABLE,
     "nfs4": STABLE,
 }

@@ -15,7 +15,7 @@ from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment, Transport
 from torture.choices.volumes import VolumeOptions
-from torture.choices.workloads import with_those_beside
+from torture.choices.workloads import image_needed, with_those_beside
 from torture.choices.workloads.protocol import Place, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
@@ -97,6 +97,14 @@ class Trial:
     def workloads(self) -> tuple[Workload, ...]:
         """The cell's workload, and the workloads beside it."""
         return with_those_beside(self.cell[WORKLOAD])
+
+    @property
+    def images(self) -> dict[str, str]:
+        """The images that its machines are made of: `nas` and `client`."""
+        return {
+            "nas": self.transport.traits.nas_image,
+            "client": image_needed(self.workloads),
+        }
 
     @property
     def place(self) -> Place:
