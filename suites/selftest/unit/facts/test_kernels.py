@@ -78,3 +78,6 @@ def test_only_another_kernel_than_the_default_is_an_option() -> None:
     both = Kernels.same("bookworm")
     assert both.option_of("nas") == both.option_of("client_git") == " --linux bookworm"
     assert Kernels.same(None) == DEFAULT_KERNELS
+    nas = Kernels(nas="trixie-backports")
+    assert nas.option_of("nas_samba") == " --linux trixie-backports"
+    assert nas.option_of("client_git") == ""

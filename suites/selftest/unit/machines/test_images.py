@@ -136,6 +136,14 @@ class TestKeys:
         two.write_text('extends = "one"\nsuite = "forky"\n')
         assert (read_recipe("two").suite, read_recipe("two").packages) == ("forky", one.packages)
 
+    def test_a_recipe_leaves_out_packages_that_conflict_with_its_own(self, home: Path) -> None:
+        (home / "two").mkdir()
+        left_out = read_recipe("one").packages[0]
+        (home / "two/recipe.toml").write_text(
+            f'extends = "one"\npackages = ["samba"]\nwithout_packages = ["{left_out}"]\n'
+        )
+        assert read_recipe("two").packages == (*read_recipe("one").packages[1:], "samba")
+
     def test_a_change_of_the_extended_recipe_changes_the_image_too(self, home: Path) -> None:
         (home / "two").mkdir()
         (home / "two/recipe.toml").write_text('extends = "one"\n')

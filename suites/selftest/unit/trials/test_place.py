@@ -48,3 +48,20 @@ def test_a_load_gets_the_traits_of_its_transport(
 def test_a_load_gets_the_files_that_users_brought() -> None:
     trial = trial_of("iscsi-always-noslog-ext4-bothdie", _BROUGHT)
     assert trial.place.brought == _BROUGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "images"),
+    [
+        ("iscsi-always-noslog-ext4-bothdie", {"nas": "nas", "client": "client"}),
+        ("samba-always-noslog-files-bothdie", {"nas": "nas_samba", "client": "client"}),
+        (
+            "samba-always-noslog-files-postgres-bothdie",
+            {"nas": "nas_samba", "client": "client_databases"},
+        ),
+    ],
+)
+def test_machines_are_of_the_images_that_server_and_load_need(
+    name: str, images: dict[str, str]
+) -> None:
+    assert trial_of(name).images == images
