@@ -14,6 +14,7 @@ def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
     return Terms(
         tears_sectors=traits.tears_sectors,
         names_are_stable=traits.names_are_stable,
+        repeats_requests=traits.repeats_requests,
         client_lives=cell[FATE] is Fate.NAS_ONLY,
         is_replay=is_replay,
     )

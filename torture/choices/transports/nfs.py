@@ -43,6 +43,8 @@ def _traits(*, gives_files: bool) -> Traits:
         gives_files=gives_files,
         is_nfs=True,
         names_are_stable=gives_files,
+        # fs/nfsd/nfscache.c keeps answers in memory; sessions need not keep them (RFC 8881, 2.10.6.5)
+        repeats_requests=gives_files,
         client_has_network=gives_files,
         network_comes_last=not gives_files,
     )

@@ -106,6 +106,9 @@ class Traits:
     """Whether its client sees the modes and inode numbers of the NAS's files."""
     names_are_stable: bool = False
     """Whether a creation, rename or removal is durable once its call returns."""
+    repeats_requests: bool = False
+    """Whether a client sends a request again that was under way in the cut. A server that keeps no
+    answers over a reboot may then do it a second time."""
     client_has_network: bool = False
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
     nas_image: str = "nas"

@@ -13,6 +13,8 @@ class Terms:
     """Whether a crash may leave part of a sector of a write in flight."""
     names_are_stable: bool = False
     """Whether a creation, rename or removal is durable once its call returns."""
+    repeats_requests: bool = False
+    """Whether a NAS that comes back may do a request again that its client had sent before the cut."""
     client_lives: bool = False
     """Whether the client lives through the cut, and the host ends its load afterwards."""
     is_replay: bool = False

@@ -17,7 +17,8 @@ def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
     assert {name for name, has in traits.items() if has.tears_sectors} == set(FILES)
     for name in FILES:
         terms = terms_of(Cell.parse(f"{name}-always-noslog-files-bothdie"))
-        assert terms == Terms(tears_sectors=True, names_are_stable=name in ("nfs3", "nfs4"))
+        is_nfs = name in ("nfs3", "nfs4")
+        assert terms == Terms(tears_sectors=True, names_are_stable=is_nfs, repeats_requests=is_nfs)
 
 
 @pytest.mark.parametrize(
