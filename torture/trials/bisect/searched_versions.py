@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,15 +99,7 @@ class CommitVersions:
         commits, or if neither is an ancestor of the other.
         """
         if not clone.exists():
-            _git(
-                tree,
-                "clone",
-                "--quiet",
-                "--shared",
-                "--no-checkout",
-                str(tree.absolute()),
-                str(clone),
-            )
+            _clone(tree, clone)
         ends = [_commit_of(clone, tree, name) for name in (good, bad)]
         is_of_a_fix = _is_ancestor(clone, ends[1], ends[0])
         older, newer = reversed(ends) if is_of_a_fix else ends
@@ -134,6 +127,16 @@ class CommitVersions:
         _git(self.clone, "checkout", "--quiet", "--force", "--detach", self.names[number])
         _git(self.clone, "clean", "--quiet", "-d", "-x", "--force")
         return str(self.clone)
+
+
+def _clone(tree: Path, clone: Path) -> None:
+    """Clone a tree that lends its objects; an interrupted clone begins anew."""
+    part = clone.with_name(f"{clone.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    source = str(tree.absolute())
+    _git(tree, "clone", "--quiet", "--shared", "--no-checkout", source, str(part))
+    part.rename(clone)
 
 
 def _commit_of(clone: Path, tree: Path, name: str) -> str:

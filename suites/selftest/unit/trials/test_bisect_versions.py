@@ -36,6 +36,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_commits_lie_between_the_ends_and_are_checked_out(tree: Path, tmp_path: Path) -> None:
     commits = [_commit(tree, number) for number in range(6)]
+    (tmp_path / "clone.part" / ".git").mkdir(parents=True)  # an interrupted one
     versions = CommitVersions.between(tree, good=commits[1], bad="HEAD", clone=tmp_path / "clone")
     assert list(versions.names) == commits[1:]
     assert not versions.is_of_a_fix
