@@ -1,0 +1,32 @@
+"""`tools/bisect` as it is typed: its options, and the refusal of versions that it cannot search."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from suites.selftest.programs.launcher import LAUNCHER
+from torture.checkout import CHECKOUT
+
+
+def bisect(state: Path, *, good: str, bad: str) -> subprocess.CompletedProcess[str]:
+    return LAUNCHER.run(
+        CHECKOUT / "tools" / "bisect", "iscsi-always-noslog-btrfs-bothdie", "--vary", "zfs",
+        "--good", good, "--bad", bad, "--state", state, "--", "--duration", "2",
+    )  # fmt: skip
+
+
+def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    done = bisect(tmp_path, good="2.1.11", bad="9.9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no version 9.9 is packaged" in done.stderr
+    assert "known: 2.1.11, 2.3.2" in done.stderr
+
+
+def test_the_suites_options_belong_to_the_question(tmp_path: Path) -> None:
+    bisect(tmp_path, good="2.1.11", bad="9.9")
+    question = json.loads((tmp_path / "bisect.jsonl").read_text())
+    assert question["others"] == ["--duration", "2"]
+    done = bisect(tmp_path, good="2.3.2", bad="9.9")
+    assert "is of another search" in done.stderr
