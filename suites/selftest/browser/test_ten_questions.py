@@ -80,7 +80,7 @@ def measured() -> dict[tuple[str, ...], Answer]:
         judgement = line.get("judgement", line)
         assert isinstance(judgement, dict)
         findings = judgement.get("findings", judgement)
-        cut = line["cut"]
+        cut = line.get("cut", {})  # a trial that the machinery ended may have none
         assert isinstance(cut, dict)
         verdict = judgement["verdict"]
         if verdict == "inconclusive" or cut.get("confirmed"):
