@@ -22,6 +22,7 @@ from torture.choices.workloads import with_those_beside
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.repeated import repeated_as_done
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.record.trials import Origin
@@ -50,6 +51,8 @@ def judge(evidence: Evidence) -> Judgement:
         terms, checkers = Terms(is_replay=is_replay), _checkers_without_cell(str(error))
     else:
         terms, checkers = terms_of(cell, is_replay=is_replay), _checkers_of(cell)
+    if terms.repeats_requests:
+        evidence = replace(evidence, ledger=repeated_as_done(evidence.ledger))
     found: dict[Layer, LayerFinding] = {}
     for check in (check_pool, check_outage, *checkers):
         finding = check(evidence, terms, found)

@@ -14,6 +14,7 @@ from suites.selftest.unit.good_evidence import (
     OLD,
     STATUS,
     evidence,
+    ledger,
     tool,
     without,
 )
@@ -21,6 +22,7 @@ from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
+from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
@@ -314,6 +316,22 @@ def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
         assert judge(replace(again, cut=cut)).verdict is Verdict.INTACT
     both_quiet = replace(again, cut=replace(quiet, second=quiet))
     assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
+    events = ledger().events
+    failed = (Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
+                    size_blocks=1), Failed(t_ms=210.0, seq=9, errno=5, call="fsync"))  # fmt: skip
+    stranded = judge(evidence(ledger=Ledger(events=events + failed)))
+    assert (stranded.verdict, stranded.lost) == (Verdict.REPAIRED, 0)
+    assert "errno 5 in fsync" in " ".join(stranded.reasons)
+    went_on = (*failed, Begin(t_ms=300.0, seq=10, writer=1, kind=OperationKind.SCRIBBLE, file=1,
+                              blocks=(0,), size_blocks=1), Done(t_ms=310.0, seq=10))  # fmt: skip
+    alive = judge(evidence(ledger=Ledger(events=events + went_on)))
+    assert alive.verdict is Verdict.REPAIRED, "that another one went on excuses nothing"
+    assert "1 of 2 writers failed for good: errno 5 in fsync" in alive.reasons
+    before = (*events[:-1], *failed, events[-1])
+    assert judge(evidence(ledger=Ledger(events=before))).verdict is Verdict.INTACT
 
 
 def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:

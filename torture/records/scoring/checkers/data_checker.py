@@ -64,7 +64,7 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
     found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
     if found is None:
         return None, unknown
-    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence, terms)):
+    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
         found = replace(found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why))
     if worst(filter(None, (pool.verdict, filesystem.verdict, found.verdict))).is_loss:
         found = replace(found, reasons=found.reasons + _complaints(evidence))
@@ -99,15 +99,14 @@ def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair
     return together(found) if found else None, unknown
 
 
-def _lost_writers(evidence: Evidence, terms: Terms) -> str:
+def _lost_writers(evidence: Evidence) -> str:
     """The failures of writers of a client that lived although the NAS came back; else empty.
 
     All data are there once the client starts again: that is more than a journal replay.
     """
     if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
         return f"the client lost its root: {lost.stderr}"
-    repeats = terms.repeats_requests
-    return failed_writers(evidence.ledger, repeats_requests=repeats).in_words
+    return failed_writers(evidence.ledger).in_words
 
 
 def _complaints(evidence: Evidence) -> tuple[str, ...]:

@@ -1,0 +1,135 @@
+"""A request that NFS does twice: its second answer is an acknowledgement, and its effect is asked for."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.good_evidence import evidence, ledger, readback
+from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.ledger import (
+    Begin,
+    Cut,
+    Done,
+    Event,
+    Failed,
+    Ledger,
+    OperationKind,
+)
+from torture.facts.evidence.writers import failed_writers
+from torture.oracles.verdict.repeated import repeated_as_done
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.judge import judge
+
+_NFS, _SMB = (f"{server}-standard-noslog-files-nasonly" for server in ("nfs4", "smb"))
+_ENOENT, _EEXIST, _EIO = errno.ENOENT, errno.EEXIST, errno.EIO
+_SEQ = 9
+
+
+def _begun(kind: OperationKind = OperationKind.UNLINK, *, t_ms: float = 200) -> Begin:
+    is_gone = kind is OperationKind.UNLINK
+    return Begin(
+        t_ms=t_ms, seq=_SEQ, writer=0, kind=kind, file=0, blocks=() if is_gone else (0,),
+        size_blocks=0 if is_gone else 1,
+    )  # fmt: skip
+
+
+def _failed(call: str = "unlink", error: int = _ENOENT) -> Failed:
+    return Failed(t_ms=400, seq=_SEQ, errno=error, call=call)
+
+
+def _cut(t_ms: float = 300) -> Cut:
+    return Cut(t_ms=t_ms)
+
+
+_DONE = Done(t_ms=400, seq=_SEQ)
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "error"),
+    [
+        (OperationKind.UNLINK, "unlink", _EIO),
+        (OperationKind.UNLINK, "unlink", _EEXIST),
+        (OperationKind.UNLINK, "fsync", _ENOENT),
+        (OperationKind.REPLACE, "open", _ENOENT),
+        (OperationKind.REPLACE, "open", _EEXIST),
+        (OperationKind.REPLACE, "rename", _EIO),
+        (OperationKind.CREATE, "open", _EEXIST),
+        (OperationKind.OVERWRITE, "open", _ENOENT),
+        (OperationKind.TRANSACTION, "unlink", _ENOENT),
+    ],
+)
+def test_any_other_error_stays_one(kind: OperationKind, call: str, error: int) -> None:
+    events = (_begun(kind), _cut(), _failed(call, error))
+    assert repeated_as_done(Ledger(events=events)).events == events
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"), [(OperationKind.UNLINK, "unlink"), (OperationKind.REPLACE, "rename")]
+)
+def test_a_name_that_is_gone_was_removed_or_moved_before(kind: OperationKind, call: str) -> None:
+    events = (_begun(kind), _cut(), _failed(call))
+    assert repeated_as_done(Ledger(events=events)).events == (*events[:2], _DONE)
+
+
+@pytest.mark.parametrize(
+    ("events", "is_done"),
+    [
+        ((_begun(), _failed(), _cut(500)), False),
+        ((_cut(100), _begun(), _failed()), False),
+        ((_cut(100), _begun(), _cut(), _failed()), True),
+        ((_begun(), _cut(), _cut(350), _failed()), True),
+    ],
+)
+def test_a_request_that_was_under_way_in_no_cut_was_sent_once(
+    events: Sequence[Event], is_done: bool
+) -> None:
+    assert (_DONE in repeated_as_done(Ledger(events=tuple(events))).events) == is_done
+
+
+def _seen(cell: str, kind: OperationKind, call: str, *blocks: Any) -> Evidence:
+    """A client whose operation on the first file was under way, and these contents of its files."""
+    events = ledger().events
+    longer = (*events[:-1], _begun(kind), events[-1], _failed(call))
+    made = evidence(filesystem="raw", found=readback(*blocks), ledger=Ledger(events=longer))
+    return replace(made, spec={"cell": cell, "seed": 1})
+
+
+def _without_first_file(made: Evidence) -> Evidence:
+    ((name, text),) = made.readbacks.items()
+    document = json.loads(text)
+    gone = {"file": 0, "name": "f0", "listed": False, "errno": _ENOENT}
+    document["files"][0] = gone
+    return replace(made, readbacks={name: json.dumps(document)})
+
+
+def test_a_file_that_was_unlinked_twice_is_gone() -> None:
+    made = _without_first_file(_seen(_NFS, OperationKind.UNLINK, "unlink", 4, 5, 6))
+    assert judge(made).verdict is Verdict.INTACT
+    assert failed_writers(made.ledger).count == 1, "the record still counts its writer"
+
+
+def test_a_file_that_is_there_was_not_unlinked_before() -> None:
+    """An answer without its effect is a loss, as any acknowledgement is."""
+    judged = judge(_seen(_NFS, OperationKind.UNLINK, "unlink", 4, 5, 6))
+    assert judged.verdict.is_loss
+    assert judged.lost == 1
+
+
+def test_a_file_that_was_moved_twice_has_its_new_content() -> None:
+    assert judge(_seen(_NFS, OperationKind.REPLACE, "rename", _SEQ, 5, 6)).verdict is Verdict.INTACT
+    judged = judge(_seen(_NFS, OperationKind.REPLACE, "rename", 4, 5, 6))
+    assert judged.verdict.is_loss, "the new file had been synced before it was moved"
+    assert judged.lost == 1
+
+
+def test_no_other_transport_does_a_request_twice() -> None:
+    made = _without_first_file(_seen(_SMB, OperationKind.UNLINK, "unlink", 4, 5, 6))
+    judged = judge(made)
+    assert judged.verdict is Verdict.REPAIRED
+    assert "1 of 1 writers failed for good: errno 2 in unlink" in judged.reasons
