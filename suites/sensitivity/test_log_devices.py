@@ -9,13 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from fixtures.campaigns import Running, begun_campaign
+from fixtures.campaigns import Running, begun_beside
 from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import GONE
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.plan.draw import draw_trials
 
 _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
@@ -34,14 +33,7 @@ def running(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
     lying = draw_trials([_LYING], trials=_LYING_TRIALS, run_seed=_ACKNOWLEDGED, load_ms=_LOAD_MS)
     others = draw_trials([_LOST, _LEG_LOST], trials=1, run_seed=1, load_ms=_LOAD_MS)
     specs = (*lying, *others)
-    with begun_campaign(
-        request.config,
-        options,
-        FixedSchedule(specs),
-        specs=specs,
-        moves_latest=False,
-        is_one_of_several=True,
-    ) as running:
+    with begun_beside(request.config, options, specs) as running:
         yield running
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fixtures.campaigns import begun_campaign
+from fixtures.campaigns import begun_beside
 from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.plan.draw import draw_walked
 
 _CELL = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
@@ -35,14 +34,7 @@ def walk(request: pytest.FixtureRequest, options: Options) -> Iterator[WalkDocum
         load_ms=_LOAD_MS,
         engine=WalkEngine.NATIVE,
     )
-    with begun_campaign(
-        request.config,
-        options,
-        FixedSchedule(specs),
-        specs=specs,
-        moves_latest=False,
-        is_one_of_several=True,
-    ) as running:
+    with begun_beside(request.config, options, specs) as running:
         running.wait_for(_CELL)
         (record,) = running.campaign.records_of(_CELL)
         assert record.error is None, record.error

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from torture.choices.transports.protocol import Transport
-from torture.choices.transports.smb import SHARE, Smb
-from torture.choices.volumes import DIRECTORY, VolumeOptions
+from torture.choices.transports.smb import GLOBAL, SHARE, Smb
+from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
@@ -26,22 +26,15 @@ class Samba(Smb):
         """The configuration, and the server."""
         return f"""set -eu
 cat > /etc/samba/smb.conf << 'END'
-[global]
+{GLOBAL}
     server role = standalone server
-    map to guest = bad user
     guest account = root
-    server min protocol = SMB3_11
     smb ports = 445
     disable netbios = yes
     load printers = no
     printing = bsd
     log level = 0
-[{SHARE}]
-    path = {DIRECTORY}
-    read only = no
-    guest ok = yes
-    force user = root
-    force group = root
+{SHARE}
 END
 mkdir -p /run/samba /var/log/samba
 smbd --daemon

@@ -24,7 +24,17 @@ from torture.facts.wire.files_on_wire import FileWire
 from torture.facts.wire.smb2_messages import Smb2OnWire
 
 _PORT = 445
-SHARE = "vm"
+_NAME = "vm"
+GLOBAL = """[global]
+    map to guest = bad user
+    server min protocol = SMB3_11"""
+SHARE = f"""[{_NAME}]
+    path = {DIRECTORY}
+    read only = no
+    guest ok = yes
+    force user = root
+    force group = root"""
+"""Words that ksmbd.conf(5) and smb.conf(5) have in common."""
 _OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
@@ -50,15 +60,8 @@ class Smb(OfDataset):
 modprobe ksmbd
 mkdir -p /etc/ksmbd /run/lock
 cat > /etc/ksmbd/ksmbd.conf << 'END'
-[global]
-    map to guest = bad user
-    server min protocol = SMB3_11
-[{SHARE}]
-    path = {DIRECTORY}
-    read only = no
-    guest ok = yes
-    force user = root
-    force group = root
+{GLOBAL}
+{SHARE}
 END
 touch /etc/ksmbd/ksmbdpwd.db
 ksmbd.mountd
@@ -66,7 +69,7 @@ ksmbd.mountd
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
-        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{SHARE} {MOUNT_POINT}"
+        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_NAME} {MOUNT_POINT}"
         return Attachment(
             attach_script=f"set -eu; modprobe cifs; {mount}",
             wire=FileWire(protocol=Smb2OnWire(_PORT)),
