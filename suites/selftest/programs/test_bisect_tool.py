@@ -8,6 +8,8 @@ from pathlib import Path
 
 from suites.selftest.programs.launcher import LAUNCHER
 from torture.checkout import CHECKOUT
+from torture.trials.bisect.searched_versions import PackagedVersions
+from torture.trials.bisect.suite_trier import SuiteTrier
 
 
 def bisect(state: Path, *, good: str, bad: str) -> subprocess.CompletedProcess[str]:
@@ -30,3 +32,18 @@ def test_the_suites_options_belong_to_the_question(tmp_path: Path) -> None:
     assert question["others"] == ["--duration", "2"]
     done = bisect(tmp_path, good="2.3.2", bad="9.9")
     assert "is of another search" in done.stderr
+
+
+def test_a_version_that_does_not_build_is_left_out_with_the_builders_words(tmp_path: Path) -> None:
+    trier = SuiteTrier(
+        versions=PackagedVersions(names=("no-tree", "2.3.9")),
+        cell="iscsi-always-noslog-btrfs-bothdie",
+        option="--zfs",
+        trials=1,
+        seed=1,
+        folder=tmp_path,
+    )
+    step = trier.try_version(0, batch=0)
+    assert (step.version, step.trials) == ("no-tree", 0)
+    assert step.skipped.startswith(f"it cannot be built, see {tmp_path / 'no-tree-0'}")
+    assert "known are: 2.3.9, 2.1.11" in step.skipped

@@ -53,8 +53,8 @@ CLIENT_TIMERS = (
     Timer(path="/proc/sys/vm/dirty_expire_centisecs", normal=3000),
     Timer(path="/sys/block/*/queue/io_timeout", normal=30_000),
 )
-"""Hundredths of a second (Documentation/admin-guide/sysctl/vm.rst), and the milliseconds after which a
-request of SCSI or NVMe is aborted (Documentation/ABI/stable/sysfs-block)."""
+"""Hundredths of a second (Documentation/admin-guide/sysctl/vm.rst). The last one has milliseconds: a
+request of SCSI or NVMe may take so long (Documentation/ABI/stable/sysfs-block)."""
 
 
 def timers_script(timers: tuple[Timer, ...], times: float) -> str:

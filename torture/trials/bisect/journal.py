@@ -26,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Journal:
-    """The file of a search. Its first line says what is searched."""
+    """The file of a search. Its first line is the question."""
 
     file: Path
 

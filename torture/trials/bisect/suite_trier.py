@@ -17,7 +17,7 @@ from torture.records.record.trials_file import read_records
 from torture.trials.bisect.journal import Step
 from torture.trials.bisect.searched_versions import Versions
 
-BUILD_DEADLINE_S = 4 * 3600
+_BUILD_DEADLINE_S = 4 * 3600
 _TRIAL_DEADLINE_S = 1800
 _SEED_STEP = 1000
 """Batches of a version draw other trials: their seeds are so far apart."""
@@ -56,13 +56,8 @@ class SuiteTrier:
     def _why_not_built(self, choice: str, log: Path) -> str:
         """The reason why a version has no images, in the builder's words; empty once it has them."""
         option = "--zfs" if self.option == "--zfs" else "--linux"
-        argv = (CHECKOUT / "tools" / "images", "build", option, choice)
-        with log.open("wb") as file:
-            done = subprocess.run(
-                (sys.executable, *argv),
-                stdout=file, stderr=file, timeout=BUILD_DEADLINE_S, check=False,
-            )  # fmt: skip
-        if done.returncode == 0:
+        argv = (sys.executable, CHECKOUT / "tools" / "images", "build", option, choice)
+        if _run(argv, log, deadline_s=_BUILD_DEADLINE_S, errors=subprocess.STDOUT) == 0:
             return ""
         return f"it cannot be built, see {log}: {_end_of(log)}"
 
@@ -76,11 +71,7 @@ class SuiteTrier:
             "--keep", "bad", "--results", str(folder), *self.others, *continued,
         )  # fmt: skip
         log = folder / "session.log"
-        with log.open("ab") as file:
-            subprocess.run(
-                argv, cwd=CHECKOUT, stdout=file,
-                timeout=self.trials * _TRIAL_DEADLINE_S, check=False,
-            )  # fmt: skip
+        _run(argv, log, deadline_s=self.trials * _TRIAL_DEADLINE_S)
         file_of_records = latest / TRIALS_FILE
         records = read_records(file_of_records).records if file_of_records.exists() else ()
         if len(records) < self.trials:
@@ -89,6 +80,26 @@ class SuiteTrier:
                 hint=f"read {log}; the same command goes on from here",
             )
         return records
+
+
+def _run(
+    argv: Sequence[str | Path], log: Path, *, deadline_s: float, errors: int | None = None
+) -> int:
+    """The exit code of a program that adds its output to a log; raises `HarnessError` when it hangs.
+
+    `errors`: as `stderr` of subprocess. By default the user sees it, with the suite's progress.
+    """
+    with log.open("ab") as file:
+        try:
+            done = subprocess.run(
+                argv, cwd=CHECKOUT, stdout=file, stderr=errors, timeout=deadline_s, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HarnessError(
+                f"{argv[1:4]} did not end within {deadline_s:g} s",
+                hint=f"read {log}; the same command goes on from here",
+            ) from error
+    return done.returncode
 
 
 def _end_of(log: Path) -> str:
