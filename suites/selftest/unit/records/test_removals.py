@@ -26,7 +26,7 @@ from torture.records.scoring.judge import judge
 PACKED = sorted(Path(__file__).parents[2].joinpath("recorded", "evidence").glob("*.zip"))
 LINES_MAX = 12
 """Of documents with hundreds of lines, so many are taken in turn."""
-REMOVALS = 30
+REMOVALS = 60
 """Of each folder and kind of manifest, in a fast run; `pytest --hypothesis-profile` draws more."""
 
 Change = Callable[[bytes], bytes | None]

@@ -106,10 +106,10 @@ def test_a_terminal_that_can_take_nothing_back_gets_plain_lines(
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_each_remark_of_the_place_is_printed_once(terminal: bool) -> None:
-    outcome = Outcome(remarks=("host a is out",))
+    outcome = Outcome(remarks=("host a [tls] is out",))
     progress, file = _progress(outcome, terminal=terminal)
     progress.beat()
     outcome.remarks += ("host b is out",)
     progress.beat()
     progress.beat()
-    assert file.getvalue().splitlines() == ["host a is out", "host b is out"]
+    assert file.getvalue().splitlines() == ["host a [tls] is out", "host b is out"]
