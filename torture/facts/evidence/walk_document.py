@@ -138,12 +138,17 @@ class WalkDocument(Document):
     """The reasons of inconclusive states, with the number of states."""
     losses: tuple[WalkedLoss, ...] = ()
     """The first states that lost something."""
+    broken_off: str = ""
+    """The failure of the machinery that ended the walk early; empty where it went to its end."""
     coverage: WalkCoverage | None = None
     """The code of ZFS that native recoveries have run; None where it was not asked for."""
     walked_ms: Count = 0
     """The time of all recoveries and checks, without the recording."""
     first_ms: Count = 0
-    """The median time of a recovery among the first hundred; 0 where there were not two hundred."""
+    """The median time of a recovery among the first hundred; 0 where there were not two hundred.
+
+    Of the load's recording, whose states one NAS recovers. Cuts amid a recovery have another NAS.
+    """
     last_ms: Count = 0
     """The same of the last hundred: a NAS that stays up must not become slower."""
     recovering_ms: Count = 0

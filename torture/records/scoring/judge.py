@@ -82,7 +82,9 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     administration = every[Layer.ADMINISTRATION]
     unknown = (
         *(why for finding in every.values() for why in finding.unknown),
-        *_not_shown_again(evidence, shown=worst([Verdict.INTACT, *_verdicts_of(*every.values())])),
+        *_left_open_by_the_walk(
+            evidence, shown=worst([Verdict.INTACT, *_verdicts_of(*every.values())])
+        ),
     )
     shown = worst([Verdict.INTACT, *_verdicts_of(*every.values())])
     if shown is Verdict.INTACT and not unknown and evidence.cut.is_empty:
@@ -110,10 +112,14 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     )
 
 
-def _not_shown_again(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
-    """The loss of a walked state where the state that a fresh NAS recovered in the end lost nothing."""
+def _left_open_by_the_walk(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
+    """The walk's early end, and its loss where the state that a fresh NAS recovered lost nothing."""
     walk = evidence.walk
-    if walk is not None and (walk.losses or walk.fresh_differing) and shown is Verdict.INTACT:
+    if walk is None:
+        return
+    if walk.broken_off:
+        yield f"the walk broke off after {walk.counted} states: {walk.broken_off}"
+    if (walk.losses or walk.fresh_differing) and shown is Verdict.INTACT:
         yield "a walked state lost something, and the last recovery of a fresh NAS did not"
 
 

@@ -27,6 +27,8 @@ def walk_in_words(walk: WalkDocument) -> Iterator[str]:
         f"the walk: {walk.recovered} of {walk.distinct} distinct crash states were recovered, "
         f"{proven}{walk.states_lost} lost something"
     )
+    if walk.broken_off:
+        yield f"  it broke off: {walk.broken_off}"
     for loss in walk.losses[:1]:
         yield f"  the first is {loss.verdict}, {_cause(loss)}"
         for write in (loss.dropped or ())[:_WRITES_MAX]:

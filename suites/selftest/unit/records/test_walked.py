@@ -92,6 +92,15 @@ def test_a_loss_that_no_fresh_nas_shows_is_inconclusive() -> None:
     assert judge(evidence(walk=lossy, found=MIXED)).verdict is Verdict.CORRUPTED
 
 
+def test_a_walk_that_broke_off_keeps_its_loss_and_is_never_intact() -> None:
+    walk = WalkDocument(recovered=5, outcomes={"intact": 5}, broken_off="the NAS is gone")
+    judged = judge(evidence(walk=walk))
+    assert judged.verdict is Verdict.INCONCLUSIVE
+    assert "the walk broke off after 5 states: the NAS is gone" in judged.reasons
+    lossy = replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
+    assert judge(evidence(walk=lossy, found=MIXED)).verdict is Verdict.CORRUPTED
+
+
 def test_states_lost_are_neither_intact_nor_unknown() -> None:
     outcomes = {"intact": 4, "inconclusive": 2, "corrupted": 3, "rolled-back": 1}
     assert WalkDocument(recovered=10, outcomes=outcomes).states_lost == 4

@@ -12,6 +12,7 @@ from pathlib import Path
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
+from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import load_evidence
@@ -76,7 +77,8 @@ def walk(
     """Recover states that cuts from the first acknowledgement on can leave; keep `walk.json`.
 
     The seed draws them, or they are those of the cuts nearest to that of `around`. Returns the first
-    state that lost something, for a fresh NAS to recover; None without one.
+    state that lost something, for a fresh NAS to recover; None without one. A failure of the machinery
+    ends the walk early, and the document says so.
     """
     folder = trial.scratch / "walk"
     ground, states = ground_and_states(trial, cut, around)
@@ -99,14 +101,22 @@ def walk(
             folder=folder,
             show=evidence.enter_stage,
         )
-        with closing(walker):
-            nested_s = trial.spec.walk_minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
-            walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
-            recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
-            root = walker.next_root(chosen)
-            if nested and root is not None:
-                _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
-    evidence.write(WALK, replace(walker.document, distinct=len(states) + len(labels)).as_json())
+        try:
+            with closing(walker):
+                nested_s = trial.spec.walk_minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
+                walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
+                recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
+                root = walker.next_root(chosen)
+                if nested and root is not None:
+                    _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
+        except HarnessError as failure:  # the states before it were recovered, and a loss stands
+            broken_off = failure.message.splitlines()[0]
+            walker.document = replace(walker.document, broken_off=broken_off)
+            if isinstance(failure, StorageFailed):
+                raise
+        finally:
+            distinct = len(states) + len(labels)
+            evidence.write(WALK, replace(walker.document, distinct=distinct).as_json())
     return walker.first_loss
 
 

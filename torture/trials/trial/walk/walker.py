@@ -149,7 +149,9 @@ class Walker:
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
         coverage, spent_s = self._engines.coverage, self._spent_s["recovering"]
-        has_two_hundred = len(spent_s) >= 2 * _HUNDRED
+        if not is_nested and len(spent_s) >= 2 * _HUNDRED:
+            first_ms, last_ms = _median_ms(spent_s[:_HUNDRED]), _median_ms(spent_s[-_HUNDRED:])
+            self.document = replace(self.document, first_ms=first_ms, last_ms=last_ms)
         self.document = replace(
             self.document,
             recovered=self._states["recovered"],
@@ -170,8 +172,6 @@ class Walker:
             unknown=dict(self._unknown),
             coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
-            first_ms=_median_ms(spent_s[:_HUNDRED]) if has_two_hundred else 0,
-            last_ms=_median_ms(spent_s[-_HUNDRED:]) if has_two_hundred else 0,
             recovering_ms=round(sum(spent_s) * 1000),
             checking_ms=round(sum(self._spent_s["checking"]) * 1000),
         )
