@@ -156,8 +156,13 @@ def make_environment(
 def _install(folder: Path, requirements: Sequence[str], *, constraints: Path | None) -> None:
     listed = folder / "requirements.txt"
     listed.write_text("\n".join(requirements) + "\n")
-    pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--requirement", str(listed)]
-    _run(pip, deadline_s=_PIP_DEADLINE_S, environment=_constraint_variables(constraints))
+    # Python compiles a module at its first import; pip would compile thousands that a run never imports
+    options = ("install", "--quiet", "--no-compile", "--requirement", str(listed))
+    _run(
+        [str(folder / "bin" / "pip"), *options],
+        deadline_s=_PIP_DEADLINE_S,
+        environment=_constraint_variables(constraints),
+    )
 
 
 def _constraint_variables(constraints: Path | None) -> dict[str, str]:

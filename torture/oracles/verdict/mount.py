@@ -46,7 +46,16 @@ _COMPLAINT = re.compile(
     r"parent transid verify failed|JBD2: .*error).*",
     re.IGNORECASE,
 )
-
+_COMPLAINT_WORDS = (
+    "error",
+    "critical",
+    "warning",
+    "corrupt",
+    "abort",
+    "readonly",
+    "read-only",
+    "failed",
+)
 
 _BAD_COPY = re.compile(
     r"BTRFS (error|warning|info).*(csum failed|checksum verify failed|checksum error|bad tree block|"
@@ -91,7 +100,7 @@ def read_kernel_log(output: ToolOutput) -> KernelLog:
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
         disk_failed=_DISK_FAILED.search(output.stdout) is not None,
-        complaints=_found(_COMPLAINT, text),
+        complaints=_found(_COMPLAINT, text, words=_COMPLAINT_WORDS),
         bad_copies=_found(_BAD_COPY, text, words=("btrfs",)),
     )
 
@@ -132,13 +141,9 @@ def read_nas_log(lines: list[str]) -> NasLog:
     )
 
 
-def _found(
-    pattern: re.Pattern[str], text: str, *, words: tuple[str, ...] = ("",)
-) -> tuple[str, ...]:
-    """The matches in a text. Where it has one, it has one of the words in some case."""
+def _found(pattern: re.Pattern[str], text: str, *, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The matches in a text, one a line. A line with one has one of the words, in some case."""
     # a search for a word is a hundred times as quick as one for the pattern
-    lowered = text.lower()
-    if not any(word in lowered for word in words):
-        return ()
-    # no pattern crosses the end of a line
-    return tuple(dict.fromkeys(match[0] for match in pattern.finditer(text)))
+    lines = zip(text.split("\n"), text.lower().split("\n"), strict=True)
+    likely = (line for line, lowered in lines if any(word in lowered for word in words))
+    return tuple(dict.fromkeys(found[0] for line in likely if (found := pattern.search(line))))
