@@ -33,7 +33,9 @@ _CONNECT = (
 s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
-_TRAITS = Traits(ports=(PORT,), client_has_network=True)
+# nvmet passes the volume's physical block size on as NAWUPF (`nvmet_bdev_set_limits`,
+# drivers/nvme/target/io-cmd-bdev.c), and a zvol's is its `volblocksize`
+_TRAITS = Traits(ports=(PORT,), client_has_network=True, offers_atomic_writes=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

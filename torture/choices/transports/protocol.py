@@ -95,6 +95,8 @@ class Traits:
     """The possible sizes of logical sectors of its client's disk."""
     can_discard: bool = False
     """Whether its client's disk accepts discards where the cell asks for them."""
+    offers_atomic_writes: bool = False
+    """Whether its client's disk says that a crash does not tear a write of several sectors."""
     completed: CompletedWrite = CompletedWrite.IN_ZFS
     gives_files: bool = False
     """Whether it offers its client a directory with files, rather than a disk."""

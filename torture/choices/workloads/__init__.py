@@ -16,11 +16,16 @@ CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
 
 
 def _pointless(chosen: Chosen) -> str | None:
-    """Applications keep files, and one of them reads modes and inode numbers."""
+    """Applications keep files or write on a bare disk; one reads modes and inode numbers."""
     filesystem, transport = chosen["filesystem"], chosen["transport"]
     is_bare = not (filesystem.value.has_files or transport.value.traits.gives_files)
     if is_bare and chosen["workload"].value.needs_files:
         return f"keeps files, and {filesystem.name} has none"
+    if chosen["workload"].value.needs_atomic_writes:
+        if not transport.value.traits.offers_atomic_writes:
+            return f"needs atomic writes, and {transport.name} offers none"
+        if not is_bare:
+            return f"writes on the bare disk, and {filesystem.name} is there"
     if chosen["workload"].value.needs_inodes and not transport.value.traits.keeps_inodes:
         return f"checks modes and inodes, and {transport.name} does not show the NAS's"
     return None

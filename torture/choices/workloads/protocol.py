@@ -136,6 +136,8 @@ class Workload(ABC):
     """Names of the workloads that run in the same trial; they share one disk, and no ledger."""
     needs_files: bool = True
     """Whether it cannot work on a bare device."""
+    needs_atomic_writes: bool = False
+    """Whether it works on a bare disk alone, one that offers atomic writes."""
     needs_inodes: bool = False
     """Whether it reads modes, and inode numbers to detect two names of one file."""
     keeps_ledger: bool = False
