@@ -25,6 +25,28 @@ def discards_of(device: str) -> str:
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/discard_max_bytes"
 
 
+QUEUE = (
+    "logical_block_size",
+    "physical_block_size",
+    "atomic_write_unit_max_bytes",
+    "write_cache",
+    "fua",
+    "max_sectors_kb",
+    "max_hw_sectors_kb",
+    "discard_max_bytes",
+    "write_zeroes_max_bytes",
+)
+"""The files of a block device's `queue` that promise something (Linux, sysfs-block)."""
+
+
+def advertised_by(device: str) -> str:
+    """Shell: print these promises on a line, `name=value`, underscores for blanks; links followed."""
+    return (
+        f"(cd /sys/block/$(basename $(readlink -f {device}))/queue; for n in {' '.join(QUEUE)}; do "
+        "test ! -e $n || printf '%s=%s ' $n $(tr ' ' _ < $n); done; echo)"
+    )
+
+
 def physical_sector_of(device: str) -> str:
     """Shell: print the size of a block device's physical sectors (queue-sysfs), links followed."""
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/physical_block_size"

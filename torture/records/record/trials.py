@@ -20,6 +20,7 @@ from torture.facts.speed.measured_document import MeasuredDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.advertised import Advertised
 from torture.records.record.older_schemas import upgraded
 from torture.records.record.run_layout import RunLayout
 
@@ -154,6 +155,8 @@ class TrialRecord(Document):
     """Why the verdict is `inconclusive`."""
     zfs: str = ""
     """The version of ZFS that the NAS ran; empty in records of schema 1."""
+    advertised: Advertised = field(default_factory=Advertised)
+    """The promises of the client's disk or mount, and of the volume in the NAS."""
     where: Where = field(default_factory=Where)
     """The host that ran it, and the machinery there."""
     explanation: str = ""

@@ -11,12 +11,21 @@ from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import completed_sync_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.facts.evidence.folder import SPEC, AdministrationDocument, Evidence, load_evidence
+from torture.facts.evidence.documents import document_or_none
+from torture.facts.evidence.folder import (
+    PROOF,
+    SPEC,
+    AdministrationDocument,
+    Evidence,
+    load_evidence,
+)
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
+from torture.facts.evidence.strict_json import json_object
 from torture.facts.evidence.writers import failed_writers
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.advertised import Advertised
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.explanation import explanation_of
@@ -46,6 +55,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
         walk=evidence.walk,
+        advertised=_advertised_in(folder),
         administration=_administered(spec, evidence),
         timings=timings,
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
@@ -55,6 +65,15 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     if record.verdict is Verdict.INTACT and not record.lost and not is_worse:
         return record
     return replace(record, explanation=explanation_of(evidence, record))
+
+
+def _advertised_in(folder: Path) -> Advertised:
+    """The promises in the trial's proof; none where an older trial did not ask for them."""
+    try:
+        proof = json_object((folder / PROOF).read_bytes()) or {}
+    except OSError:
+        return Advertised()
+    return document_or_none(Advertised, proof.get("advertised")) or Advertised()
 
 
 def _measured_in(

@@ -173,6 +173,8 @@ _NAMED = {
     "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
+    # whether it has the promises of the client's disk or mount
+    "is_advertised": _hidden("BOOLEAN", lambda row: bool(row.record.advertised.client)),
     # what loads measured, as JSON
     "figures": _hidden("VARCHAR", _figures_of),
     "fsck": _text("record.judgement.fsck"),

@@ -17,12 +17,14 @@ from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.machines.nas.settings import settings_of
 from torture.machines.shelf.server import Shelf
-from torture.shell import write_cache_of
+from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
+from torture.shell import advertised_by
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.trial import Trial
 
 _DEADLINE_S = 60
 _WRITE_BACK = "write back"
+_VOLUME = "volume"
 
 
 def prove(
@@ -38,11 +40,15 @@ def prove(
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
     asked = {setting.name: setting for setting in settings_of(cell)}
-    printed = _printed_by(nas, scripts | {name: setting.script for name, setting in asked.items()})
+    of_volume = _asks_volume(trial)
+    settings_scripts = {name: setting.script for name, setting in asked.items()}
+    printed = _printed_by(nas, scripts | settings_scripts | of_volume)
     caches = {f"nas/{name}": printed[name] for name in scripts}
     settings = {name: printed[name] for name in asked}
+    offered = _offered_to(trial, client)
     if trial.attachment.device is not None and trial.attachment.has_write_cache:
-        caches |= _printed_by(client, {"client": write_cache_of(trial.attachment.device)})
+        caches |= {"client": offered.get("write_cache", "")}
+    advertised = Advertised(client=offered, volume=parse_queue(printed.get(_VOLUME, "")))
     flushes = _flushes_of_a_synced_write(trial, shelf, client)
     is_required = _must_flush(trial)
     holders = pool.log_disks(cell) or trial.disks
@@ -53,6 +59,7 @@ def prove(
         "settings": settings,
         "flushes": flushes,
         "flush_required": is_required,
+        "advertised": advertised.as_json(),
         "flushes_of_volume": _flushes_of_volume(trial, nas, client) if is_doubted else None,
     }
     evidence.write(PROOF, seen)
@@ -75,6 +82,21 @@ def _must_flush(trial: Trial) -> bool:
     if options.is_exported_async:
         return options.sync is Sync.ALWAYS
     return options.sync is not Sync.DISABLED
+
+
+def _asks_volume(trial: Trial) -> dict[str, str]:
+    """The script that asks the zvol in the NAS for its promises; none where there is no zvol."""
+    is_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
+    return {_VOLUME: advertised_by(zvol.DEVICE)} if is_zvol else {}
+
+
+def _offered_to(trial: Trial, client: Machine) -> dict[str, str]:
+    """The promises of the client's disk, or of its mount."""
+    device = trial.attachment.device
+    if device is not None:
+        return parse_queue(_printed_by(client, {"disk": advertised_by(device)})["disk"])
+    options = f"findmnt --noheadings --output OPTIONS --mountpoint {MOUNT_POINT}"
+    return parse_mount_options(_printed_by(client, {"mount": options})["mount"])
 
 
 def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:

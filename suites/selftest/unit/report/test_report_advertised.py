@@ -1,0 +1,125 @@
+"""Promises of disks and mounts: read from what a kernel prints, and held against the cuts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.cut_document import AuditDocument
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
+from torture.records.record.trials import TrialRecord, Where
+from torture.report.exports import EXPORTS
+from torture.report.reading.store import Store
+
+_QUEUE = "logical_block_size=512 physical_block_size=16384 write_cache=write_back fua=1 "
+_NFS = "rw,relatime,vers=4.2,rsize=131072,wsize=131072,namlen=255,hard,proto=tcp,addr=10.0.0.1\n"
+_DISK = {"physical_block_size": "16384", "write_cache": "write back", "fua": "1"}
+
+
+def test_the_queue_of_a_disk_is_read_and_nothing_else() -> None:
+    assert parse_queue(_QUEUE) == _DISK | {"logical_block_size": "512"}
+    assert parse_queue("fua=1 fua shell_said=no physical_block_size= =x") == {"fua": "1"}
+    assert parse_queue("") == {}
+
+
+def test_the_options_of_a_mount_that_promise_something_are_read() -> None:
+    assert parse_mount_options(_NFS) == {
+        "vers": "4.2",
+        "rsize": "131072",
+        "wsize": "131072",
+        "hard": "yes",
+    }
+    assert parse_mount_options("\n") == {}
+
+
+@given(st.text())
+def test_garbled_promises_raise_nothing(line: str) -> None:
+    assert "addr" not in parse_queue(line) | parse_mount_options(line)
+
+
+def _records(
+    count: int, *, cell: str = "iscsi-standard-noslog-ext4-bothdie", **more: Any
+) -> list[TrialRecord]:
+    advertised = Advertised(client=more.pop("client", _DISK), volume=more.pop("volume", {}))
+    where = Where(linux_nas="6.12.1", linux_client=more.pop("linux_client", "6.12.1"))
+    made = make_records(count, cells=[Cell.parse(cell)], seed=3)
+    own = {"verdict": Verdict.INTACT, "error": None, "lost": 0} | more
+    return [
+        replace(changed(record, **own), advertised=advertised, where=where, zfs="2.3.9")
+        for record in made
+    ]
+
+
+def _table(tmp_path: Path, records: list[TrialRecord]) -> list[list[str]]:
+    with Store.open([write_run(tmp_path / "run", records)]) as store:
+        (path,) = EXPORTS["advertised"].write(store, tmp_path)
+    lines = [line for line in unescape(path.read_text()).splitlines() if line.startswith("| ")]
+    return [[part.strip() for part in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def test_a_block_torn_within_the_advertised_one_breaks_the_promise(tmp_path: Path) -> None:
+    torn = [changed(record, torn_in_flight=1) for record in _records(2)]
+    rest = [replace(record, trial=f"{record.trial}-2") for record in _records(3)]
+    block, cache = _table(tmp_path, torn + rest)
+    assert block[:3] == ["iscsi", "2.3.9", "6.12.1"]
+    assert block[3] == "physical_block_size: 16384"
+    assert block[5].startswith("2/5 40 %")
+    assert (cache[3], cache[5]) == ("write_cache: write back, fua 1", "-")
+
+
+def test_a_tear_between_small_blocks_breaks_nothing_and_one_inside_does(tmp_path: Path) -> None:
+    small = _DISK | {"physical_block_size": "512"}
+    between = [changed(record, torn_in_flight=3) for record in _records(2, client=small)]
+    inside = [
+        replace(changed(record, torn=1), trial=f"{record.trial}-2")
+        for record in _records(1, client=small, volume={"physical_block_size": "16384"})
+    ]
+    block, _ = _table(tmp_path, between + inside)
+    assert block[3] == "physical_block_size: 512 (volume: 16384)"
+    assert block[5].startswith("1/3 33 %")
+
+
+@pytest.mark.parametrize(("broken", "said"), [(0, "0/2 0 %"), (4, "2/2 100 %")])
+def test_a_flush_is_held_against_the_audit(tmp_path: Path, broken: int, said: str) -> None:
+    audit = AuditDocument(acknowledgements=9, completions=8, broken=broken)
+    records = [
+        replace(record, cut=replace(record.cut, audit=audit, second=None)) for record in _records(2)
+    ]
+    assert _table(tmp_path, records)[1][5].startswith(said)
+
+
+def test_atomic_writes_are_asked_by_their_own_load_alone(tmp_path: Path) -> None:
+    disk = _DISK | {"atomic_write_unit_max_bytes": "16384"}
+    own = "nvme_tcp_single-standard-noslog-raw-atomic-bothdie"
+    torn = _records(1, cell=own, client=disk, verdict=Verdict.CORRUPTED, data=Verdict.CORRUPTED)
+    whole = [replace(one, trial=f"{one.trial}-2") for one in _records(3, cell=own, client=disk)]
+    other = _records(2, cell="nvme_tcp_single-standard-noslog-raw-bothdie", client=disk)
+    rows = {row[3]: row[5] for row in _table(tmp_path, torn + whole + other)}
+    assert rows["atomic_write_unit_max_bytes: 16384"].startswith("1/4 25 %")
+    assert rows["physical_block_size: 16384"].startswith("0/2 0 %")
+
+
+def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
+    mount = {"vers": "4.2", "hard": "yes"}
+    lived = _records(2, cell="nfs4-always-noslog-files-nasonly", client=mount)
+    failed = [replace(one, writers_failed=1, trial=f"{one.trial}-2") for one in lived[:1]]
+    died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
+    (hard,) = _table(tmp_path, lived + failed + died)
+    assert (hard[3], hard[5][:8]) == ("hard: yes", "1/3 33 %")
+
+
+def test_releases_have_rows_of_their_own_and_older_records_none(tmp_path: Path) -> None:
+    other = _records(1, linux_client="7.3.4")
+    rows = _table(tmp_path, _records(1) + other + _records(4, client={}))
+    assert {row[2] for row in rows} == {"6.12.1", "6.12.1, client 7.3.4"}
+    assert len(rows) == 4
