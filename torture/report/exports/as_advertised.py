@@ -114,9 +114,8 @@ def _rows(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[list[s
             continue
         asked = [record for record in having if promise.is_asked(record)]
         broken = sum(map(promise.is_broken, asked))
-        own = [transport, zfs, kernels, *values]
         yield [
-            *map(escaped, own[:3]),
+            *map(escaped, (transport, zfs, kernels)),
             escaped(f"{promise.name}: {', '.join(values)}{_of_volume(promise, having)}"),
             promise.words,
             in_words(rate_of(broken, len(asked))),

@@ -1,0 +1,84 @@
+"""The end of a walk: at its last state, or where the machinery or the storage fails before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torture.errors import HarnessError
+from torture.facts.evidence.walk_document import WALK, WalkDocument
+from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.walk import walk as walk_module
+from torture.trials.trial.walk.walk import walk
+
+_LOSS = SimpleNamespace(state="that of the first loss")
+_GONE = HarnessError("the NAS is gone\n  its console says more", hint="read it")
+
+
+class _Walker:
+    """Recovers three states, and then ends as the test says."""
+
+    ends_by: HarnessError | None = None
+
+    def __init__(self, *_parts: Any, **_words: Any) -> None:
+        self.document = WalkDocument(recovered=3, outcomes={"intact": 2, "corrupted": 1})
+        self.first_loss = _LOSS
+
+    def recover_all(self, *_parts: Any, **_words: Any) -> None:
+        if self.ends_by is not None:
+            raise self.ends_by
+
+    def next_root(self, _states: Any) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A walk of five states, which returns its loss, and the documents that it keeps."""
+    contents = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(walk_module, "Walker", _Walker)
+    monkeypatch.setattr(walk_module, "ContentChecks", lambda *_parts: contents)
+    monkeypatch.setattr(walk_module, "ground_and_states", lambda *_parts: (None, tuple(range(5))))
+    monkeypatch.setattr(walk_module, "_with_torn_labels", lambda *_parts: [])
+    monkeypatch.setattr(walk_module, "in_batches", lambda states: states)
+    monkeypatch.setattr(walk_module, "recover_contents_afresh", lambda *_parts, **_words: None)
+    spec = SimpleNamespace(seed=1, walk_states=5, walk_s=9.0, walk_fresh=0, walk_minutes=1)
+    trial: Any = SimpleNamespace(spec=spec, scratch=tmp_path)
+    kept: dict[str, Any] = {}
+    evidence: Any = SimpleNamespace(write=kept.__setitem__, enter_stage=lambda _stage: None)
+    machines: Any = SimpleNamespace(lab=None)
+    cut: Any = None
+    return lambda: walk(trial, machines, evidence, cut), kept
+
+
+def test_a_walk_to_its_end_says_no_failure(walked: Any) -> None:
+    run, kept = walked
+    assert run() is _LOSS
+    assert (kept[WALK]["distinct"], kept[WALK]["recovered"]) == (5, 3)
+    assert "broken_off" not in kept[WALK]
+
+
+def test_a_failure_of_the_machinery_keeps_states_and_loss(
+    walked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Walker, "ends_by", _GONE)
+    run, kept = walked
+    assert run() is _LOSS
+    assert (kept[WALK]["recovered"], kept[WALK]["broken_off"]) == (3, "the NAS is gone")
+
+
+def test_a_failure_of_the_storage_ends_the_trial_with_the_states_kept(
+    walked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine: Any = SimpleNamespace(name="nas", spec=SimpleNamespace(console_log="its.log"))
+    monkeypatch.setattr(_Walker, "ends_by", StorageFailed("the pool hung", machine=machine))
+    run, kept = walked
+    with pytest.raises(StorageFailed):
+        run()
+    assert (kept[WALK]["recovered"], kept[WALK]["broken_off"]) == (3, "the pool hung")
