@@ -51,7 +51,8 @@ def _rows(table: PublishedTable, order: MeasureOrder) -> Iterator[Row]:
 _LOG_DEVICE = MeasureOrder(
     place=MeasuredPlace.LOG_DEVICE, jobs=("syncwrite-4k-t1",), size_mib=64, run_s=5
 )
-_STABLE = MeasureOrder(jobs=("syncwrite-64k-t4",), links=(Link.GBE1,), size_mib=64)
+_COMMITTED = MeasureOrder(jobs=("syncwrite-64k-t1",), links=(Link.GBE1,), size_mib=64)
+_SHARED = replace(_COMMITTED, jobs=("syncwrite-64k-t4",))
 _BY_LINKS = MeasureOrder(
     jobs=("read-128k-t1", "write-128k-t1", "randread-4k-t1"), links=(Link.GBE1, Link.GBE10)
 )
@@ -60,8 +61,8 @@ _BY_THREADS = MeasureOrder(
     links=(Link.GBE10,),
 )
 R1 = _question(published.R1, _rows(published.R1, _BY_LINKS))
-R2 = _question(published.R2, _rows(published.R2, _STABLE))
-R3 = _question(published.R3, _rows(published.R3, _STABLE))
+R2 = _question(published.R2, _rows(published.R2, _COMMITTED))
+R3 = _question(published.R3, _rows(published.R3, _SHARED))
 R4 = _question(published.R4, _rows(published.R4, _LOG_DEVICE))
 R5 = _question(published.R5, _rows(published.R5, _BY_THREADS))
 R6 = _question(

@@ -40,15 +40,15 @@ def prove(
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
     asked = {setting.name: setting for setting in settings_of(cell)}
-    of_volume = _asks_volume(trial)
-    settings_scripts = {name: setting.script for name, setting in asked.items()}
-    printed = _printed_by(nas, scripts | settings_scripts | of_volume)
+    of_settings = {name: setting.script for name, setting in asked.items()}
+    printed = _printed_by(nas, scripts | of_settings | _asks_volume(trial))
     caches = {f"nas/{name}": printed[name] for name in scripts}
     settings = {name: printed[name] for name in asked}
-    offered = _offered_to(trial, client)
+    advertised = Advertised(
+        client=_offered_to(trial, client), volume=parse_queue(printed.get(_VOLUME, ""))
+    )
     if trial.attachment.device is not None and trial.attachment.has_write_cache:
-        caches |= {"client": offered.get("write_cache", "")}
-    advertised = Advertised(client=offered, volume=parse_queue(printed.get(_VOLUME, "")))
+        caches |= {"client": advertised.client.get("write_cache", "")}
     flushes = _flushes_of_a_synced_write(trial, shelf, client)
     is_required = _must_flush(trial)
     holders = pool.log_disks(cell) or trial.disks
