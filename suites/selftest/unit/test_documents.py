@@ -52,6 +52,7 @@ ELSEWHERE = {
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",
+    "advertised.md": "what an export writes",
     "phases.md": "what an export writes",
 }
 RECIPE_LINES_MAX = 19
