@@ -115,8 +115,6 @@ class Traits:
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
     nas_image: str = "nas"
     """The image of a NAS that has its server."""
-    keeps_files_open: bool = False
-    """Whether its server has files open although no client has: the NAS cannot export the pool then."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 

@@ -53,7 +53,6 @@ TRANSPORTS = {
     "nfs_image_dsync": WRITE_BACK,
     "smb": ANSWERED_EARLY,
     "samba": ANSWERED_EARLY,
-    "ganesha": ANSWERED_EARLY,
     "tgt": BEFORE_ZFS,
     "nfs3": STABLE,
     "nfs4": STABLE,

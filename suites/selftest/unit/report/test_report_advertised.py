@@ -17,7 +17,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
-from torture.records.record.trials import TrialRecord, Where
+from torture.records.record.trials import Origin, TrialRecord, Where
 from torture.report.exports import EXPORTS
 from torture.report.reading.store import Store
 
@@ -116,6 +116,19 @@ def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
     died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
     (hard,) = _table(tmp_path, lived + failed + died)
     assert (hard[3], hard[5][:8]) == ("hard: yes", "1/3 33 %")
+
+
+def test_only_conclusive_live_cuts_count(tmp_path: Path) -> None:
+    lived = _records(1)
+    unknown = _records(1, verdict=Verdict.INCONCLUSIVE, error="no answer")
+    planted = [replace(one, origin=Origin.PLANTED, fault="any") for one in _records(1)]
+    others = [
+        replace(one, trial=f"{one.trial}-{number}", judgement=replace(one.judgement, findings=torn))
+        for number, one in enumerate(unknown + planted)
+        for torn in [replace(one.judgement.findings, torn=1)]
+    ]
+    block, _ = _table(tmp_path, lived + others)
+    assert block[5].startswith("0/1 0 %")
 
 
 def test_releases_have_rows_of_their_own_and_older_records_none(tmp_path: Path) -> None:

@@ -95,3 +95,7 @@ def test_the_first_and_the_last_hundred_recoveries_are_timed(
     walker._spent_s["recovering"] += [0.2]
     walker.recover_all(walker.ground, [_state(3)], until_s=time.monotonic() + 60)
     assert (walker.document.first_ms, walker.document.last_ms) == (100, 150)
+    amid_recovery: Any = SimpleNamespace(**vars(walker.ground) | {"acknowledged": 3})
+    walker._spent_s["recovering"] += [0.9] * 100
+    walker.recover_all(amid_recovery, [_state(4)], until_s=time.monotonic() + 60)
+    assert (walker.document.first_ms, walker.document.last_ms) == (100, 150)

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, TRANSPORT, WORKLOAD
+from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.errors import HarnessError
@@ -61,8 +61,6 @@ def why_not_walked(cell: Cell) -> str:
     is_plain = administration is None or administration.is_walked
     if not is_plain or cell[ROOT] is not Root.IMAGE:
         return "a state needs more than an import and a read-back"
-    if cell[TRANSPORT].traits.keeps_files_open:
-        return "its server keeps files open, so the NAS cannot turn to another state"
     if not all(load.keeps_ledger for load in with_those_beside(cell[WORKLOAD])):
         return "a load keeps its acknowledgements outside the ledger"
     return ""
