@@ -225,3 +225,23 @@ def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> 
     lines = ("EXT4-fs error (device vdb): one", "sound", "EXT4-fs error (device vdb): two")
     log = replace(recording("kernel/csum-failed"), stdout="\n".join((*lines, lines[0])))
     assert read_kernel_log(log).complaints == (lines[0], lines[2])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BTRFS critical (device vdb): unable to find logical 1",
+        "BTRFS info (device vdb state E): forced readonly",
+        "EXT4-fs warning (device vdb): checksum invalid",
+        "EXT4-fs (vdb): Remounting filesystem read-only",
+        "XFS (vdb): Metadata corruption detected",
+        "I/O error, dev vdb, sector 1",
+        "Aborting journal on device vdb-8.",
+        "parent transid verify failed on 1 wanted 2 found 3",
+        "JBD2: recovery error 5",
+    ],
+)
+def test_a_complaint_of_any_kind_is_found_alone(line: str) -> None:
+    log = replace(recording("kernel/csum-failed"), stdout=f"[1.0] sound\n[2.0] {line}\n")
+    (said,) = read_kernel_log(log).complaints
+    assert said in line
