@@ -18,13 +18,15 @@ _UNIT_BYTES = 16384
 """A zvol's `volblocksize` by default (zfsprops(7)), which Linux's nvmet passes on as NAWUPF."""
 _UNITS = 4096
 """64 MiB: more than a load writes, and quick to read back."""
-_WRITERS = 12
-"""So many writes reach ZFS at once that they fill blocks of its intent log of 128 KiB."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AtomicWrites(ApplicationWorkload):
-    """Each write has a unit of the disk of its own, and is durable once it returned (O_DSYNC)."""
+    """Each write has a unit of the disk of its own, and is durable with its writer's next flush.
+
+    A disk may lose unflushed writes in any order. ZFS loses a writer's last ones: its intent log is one
+    chain, and a write is in no earlier transaction group than the one before it.
+    """
 
     needs_files: bool = False
     needs_atomic_writes: bool = True
@@ -38,7 +40,7 @@ class AtomicWrites(ApplicationWorkload):
 
 CHOICE: Choice[Workload] = Choice(
     name="atomic",
-    value=AtomicWrites(name="atomic", application="atomic", writers=_WRITERS),
+    value=AtomicWrites(name="atomic", application="atomic", has_one_order=False),
     words="atomic writes of 16 KiB",
     explained="writes with `RWF_ATOMIC` on the bare disk, as a database without a double-write buffer",
 )
