@@ -24,8 +24,8 @@ _UNITS = 4096
 class AtomicWrites(ApplicationWorkload):
     """Each write has a unit of the disk of its own, and is durable with its writer's next flush.
 
-    A disk may lose unflushed writes in any order. ZFS loses a writer's last ones: its intent log is one
-    chain, and a write is in no earlier transaction group than the one before it.
+    A disk may lose unflushed writes in any order. ZFS loses a writer's last ones. Its intent log is
+    one chain, and a write is in no earlier transaction group than the one before it.
     """
 
     needs_files: bool = False
