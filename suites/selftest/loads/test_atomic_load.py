@@ -88,7 +88,8 @@ def test_a_disk_that_offers_none_is_refused(disk: Path) -> None:
     ("name", "why"),
     [
         ("iscsi-standard-noslog-raw-atomic-nasonly", "iscsi offers none"),
-        ("nvme_tcp-standard-noslog-ext4-atomic-nasonly", "ext4 is there"),
+        ("nvme_tcp-standard-noslog-raw-atomic-nasonly", "nvme_tcp offers none"),
+        ("nvme_tcp_single-standard-noslog-ext4-atomic-nasonly", "ext4 is there"),
     ],
 )
 def test_cells_without_such_a_bare_disk_are_refused(name: str, why: str) -> None:

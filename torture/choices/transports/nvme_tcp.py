@@ -7,7 +7,7 @@ drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flus
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
@@ -33,9 +33,7 @@ _CONNECT = (
 s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
-# nvmet passes the volume's physical block size on as NAWUPF (`nvmet_bdev_set_limits`,
-# drivers/nvme/target/io-cmd-bdev.c), and a zvol's is its `volblocksize`
-_TRAITS = Traits(ports=(PORT,), client_has_network=True, offers_atomic_writes=True)
+_TRAITS = Traits(ports=(PORT,), client_has_network=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,9 +91,13 @@ CHOICES: tuple[Choice[Transport], ...] = (
     # With multipath a flush in flight when the link dies ends with success. It has no bio, so
     # `nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again.
     # Without multipath the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
+    #
+    # nvmet passes the volume's physical block size on as NAWUPF (`nvmet_bdev_set_limits`,
+    # drivers/nvme/target/io-cmd-bdev.c), and a zvol's is its `volblocksize`. With multipath the client
+    # of 6.12 offers no atomic writes.
     Choice(
         name="nvme_tcp_single",
-        value=NvmeTcp(multipath="N"),
+        value=NvmeTcp(multipath="N", traits=replace(_TRAITS, offers_atomic_writes=True)),
         words="NVMe/TCP (one path)",
         explained="the same with `nvme_core.multipath=N`",
         joins=frozenset({Sweep.EVERY_TRANSPORT}),

@@ -82,7 +82,7 @@ def test_a_load_that_looks_at_inodes_is_not_where_there_are_none() -> None:
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
 def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -> None:
     usual = {
-        "transport": ("iscsi", "nfs3", "nvme_tcp"),
+        "transport": ("iscsi", "nfs3", "nvme_tcp_single"),
         "sync": ("always",),
         "slog": ("mirror",),
         "filesystem": ("ext4", "files", "raw"),
