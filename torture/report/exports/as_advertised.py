@@ -19,7 +19,8 @@ from torture.report.reading.text import escaped, markdown_table
 
 _BLOCK_BYTES = 4096
 """The length of the ledger load's blocks."""
-_COLUMNS = ("transport", "OpenZFS", "kernels", "advertised", "promise", "broken in cuts")
+_COLUMNS = ("transport", "release", "advertised", "promise", "broken in cuts")
+_NO_PROMISE = "0"
 _LEGEND = """\
 A row is a promise that the client's kernel shows of its disk (`queue` in sysfs) or of its mount.
 **Broken in cuts** counts the conclusive live cuts that show it broken, with the exact interval of 95 %.
@@ -106,17 +107,20 @@ def export_advertised(store: Store, folder: Path) -> tuple[Path, ...]:
 
 def _rows(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[list[str]]:
     transport, zfs, nas, client = key
-    kernels = nas if nas == client else f"{nas}, client {client}"
+    known = {choice.name: choice.words for choice in TRANSPORT.choices}
+    release = f"OpenZFS {zfs}, Linux {nas}" + (f", client {client}" if client != nas else "")
     for promise in _PROMISES:
         having = [record for record in records if promise.name in record.advertised.client]
         values = dict.fromkeys(_value(promise.name, record.advertised.client) for record in having)
+        values.pop(_NO_PROMISE, None)
         if not values:
             continue
         asked = [record for record in having if promise.is_asked(record)]
         broken = sum(map(promise.is_broken, asked))
         yield [
-            *map(escaped, (transport, zfs, kernels)),
-            escaped(f"{promise.name}: {', '.join(values)}{_of_volume(promise, having)}"),
+            escaped(known.get(transport, transport)),
+            escaped(release),
+            f"`{promise.name}` " + escaped(f"is {', '.join(values)}{_of_volume(promise, having)}"),
             promise.words,
             in_words(rate_of(broken, len(asked))),
         ]

@@ -71,10 +71,10 @@ def test_a_block_torn_within_the_advertised_one_breaks_the_promise(tmp_path: Pat
     torn = [changed(record, torn_in_flight=1) for record in _records(2)]
     rest = [replace(record, trial=f"{record.trial}-2") for record in _records(3)]
     block, cache = _table(tmp_path, torn + rest)
-    assert block[:3] == ["iscsi", "2.3.9", "6.12.1"]
-    assert block[3] == "physical_block_size: 16384"
-    assert block[5].startswith("2/5 40 %")
-    assert (cache[3], cache[5]) == ("write_cache: write back, fua 1", "-")
+    assert block[:2] == ["iSCSI", "OpenZFS 2.3.9, Linux 6.12.1"]
+    assert block[2] == "`physical_block_size` is 16384"
+    assert block[4].startswith("2/5 40 %")
+    assert (cache[2], cache[4]) == ("`write_cache` is write back, fua 1", "-")
 
 
 def test_a_tear_between_small_blocks_breaks_nothing_and_one_inside_does(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_tear_between_small_blocks_breaks_nothing_and_one_inside_does(tmp_path
         for record in _records(1, client=small, volume={"physical_block_size": "16384"})
     ]
     block, _ = _table(tmp_path, between + inside)
-    assert block[3] == "physical_block_size: 512 (volume: 16384)"
-    assert block[5].startswith("1/3 33 %")
+    assert block[2] == "`physical_block_size` is 512 (volume: 16384)"
+    assert block[4].startswith("1/3 33 %")
 
 
 @pytest.mark.parametrize(("broken", "said"), [(0, "0/2 0 %"), (4, "2/2 100 %")])
@@ -95,7 +95,7 @@ def test_a_flush_is_held_against_the_audit(tmp_path: Path, broken: int, said: st
     records = [
         replace(record, cut=replace(record.cut, audit=audit, second=None)) for record in _records(2)
     ]
-    assert _table(tmp_path, records)[1][5].startswith(said)
+    assert _table(tmp_path, records)[1][4].startswith(said)
 
 
 def test_atomic_writes_are_asked_by_their_own_load_alone(tmp_path: Path) -> None:
@@ -104,9 +104,18 @@ def test_atomic_writes_are_asked_by_their_own_load_alone(tmp_path: Path) -> None
     torn = _records(1, cell=own, client=disk, verdict=Verdict.CORRUPTED, data=Verdict.CORRUPTED)
     whole = [replace(one, trial=f"{one.trial}-2") for one in _records(3, cell=own, client=disk)]
     other = _records(2, cell="nvme_tcp_single-standard-noslog-raw-bothdie", client=disk)
-    rows = {row[3]: row[5] for row in _table(tmp_path, torn + whole + other)}
-    assert rows["atomic_write_unit_max_bytes: 16384"].startswith("1/4 25 %")
-    assert rows["physical_block_size: 16384"].startswith("0/2 0 %")
+    rows = {row[2]: row[4] for row in _table(tmp_path, torn + whole + other)}
+    assert rows["`atomic_write_unit_max_bytes` is 16384"].startswith("1/4 25 %")
+    assert rows["`physical_block_size` is 16384"].startswith("0/2 0 %")
+
+
+def test_a_value_of_zero_promises_nothing(tmp_path: Path) -> None:
+    (block,) = _table(tmp_path, _records(1, client={"physical_block_size": "512"}))
+    assert block[2].startswith("`physical_block_size`")
+    none = {"physical_block_size": "512", "atomic_write_unit_max_bytes": "0"}
+    with Store.open([write_run(tmp_path / "other", _records(1, client=none))]) as store:
+        (path,) = EXPORTS["advertised"].write(store, tmp_path)
+    assert "atomic" not in path.read_text().rpartition("| ---")[2].replace("atomically", "")
 
 
 def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
@@ -115,7 +124,7 @@ def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
     failed = [replace(one, writers_failed=1, trial=f"{one.trial}-2") for one in lived[:1]]
     died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
     (hard,) = _table(tmp_path, lived + failed + died)
-    assert (hard[3], hard[5][:8]) == ("hard: yes", "1/3 33 %")
+    assert (hard[2], hard[4][:8]) == ("`hard` is yes", "1/3 33 %")
 
 
 def test_only_conclusive_live_cuts_count(tmp_path: Path) -> None:
@@ -128,11 +137,11 @@ def test_only_conclusive_live_cuts_count(tmp_path: Path) -> None:
         for torn in [replace(one.judgement.findings, torn=1)]
     ]
     block, _ = _table(tmp_path, lived + others)
-    assert block[5].startswith("0/1 0 %")
+    assert block[4].startswith("0/1 0 %")
 
 
 def test_releases_have_rows_of_their_own_and_older_records_none(tmp_path: Path) -> None:
     other = _records(1, linux_client="7.3.4")
     rows = _table(tmp_path, _records(1) + other + _records(4, client={}))
-    assert {row[2] for row in rows} == {"6.12.1", "6.12.1, client 7.3.4"}
+    assert {row[1].partition("Linux ")[2] for row in rows} == {"6.12.1", "6.12.1, client 7.3.4"}
     assert len(rows) == 4
