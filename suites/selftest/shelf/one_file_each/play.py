@@ -43,6 +43,15 @@ _RUN_SEED = 58
 """Its cuts aim at no event of the disks, which get no writes."""
 
 
+def _caches_in(line: str) -> str:
+    """The answer to a line of shell that asks for caches, or for promises (`advertised_by`)."""
+    return (
+        "write_cache=write_back\n"
+        if "/queue; for n in" in line
+        else "write back\n" * line.count("cache")
+    )
+
+
 @dataclass
 class _Guest:
     """Answers every command as a guest in which all is well would."""
@@ -77,7 +86,7 @@ class _Guest:
             return str(json.loads(_BLOCKS.read_text())["stdout"])
         if argv[0] == "dummy-read":
             return "all of it"
-        return "write back\n" * argv[-1].count("cache")
+        return "".join(map(_caches_in, argv[-1].splitlines()))
 
     must = run_verbose = run
 
