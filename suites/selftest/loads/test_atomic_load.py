@@ -77,6 +77,18 @@ def test_a_flipped_bit_tears_an_acknowledged_write(disk: Path) -> None:
     assert _verdict(disk) == (Verdict.CORRUPTED, 1)
 
 
+def test_a_writer_flushes_after_eleven_writes_to_units_of_its_own(disk: Path) -> None:
+    assert isinstance(_LOAD, AtomicWrites)
+    application = application_of(_LOAD.job(seed=7, place=Place(device=str(disk))))
+    first, second = (
+        [planner.draw() for _ in range(24)] for planner in map(application.planner, (0, 1))
+    )
+    assert [one.is_durable for one in first] == ([False] * 11 + [True]) * 2
+    units = [{one.what.get("unit") for one in drawn} - {None} for drawn in (first, second)]
+    assert [len(own) for own in units] == [22, 22]
+    assert not units[0] & units[1]
+
+
 def test_a_disk_that_offers_none_is_refused(disk: Path) -> None:
     assert isinstance(_LOAD, AtomicWrites)
     application = application_of(_LOAD.job(seed=7, place=Place(device=str(disk))))

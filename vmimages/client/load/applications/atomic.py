@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _RWF_ATOMIC = 0x40
-"""Linux include/uapi/linux/fs.h, since 6.11. Python knows it since 3.15."""
+"""Linux include/uapi/linux/fs.h, since 6.11; Debian's Python has no name for it."""
 _FILE = 0
 _WRITES_A_FLUSH = 11
 """With a few writers they fill a block of ZFS's intent log, which has 128 KiB at most."""
