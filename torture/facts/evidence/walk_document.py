@@ -139,7 +139,7 @@ class WalkDocument(Document):
     losses: tuple[WalkedLoss, ...] = ()
     """The first states that lost something."""
     broken_off: str = ""
-    """The failure of the machinery that ended the walk early; empty where it went to its end."""
+    """The failure, mostly of the machinery, that ended the walk early; empty where it went to its end."""
     coverage: WalkCoverage | None = None
     """The code of ZFS that native recoveries have run; None where it was not asked for."""
     walked_ms: Count = 0
