@@ -13,6 +13,7 @@ from torture.facts.speed import published
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredPlace
 from torture.facts.speed.published import PublishedTable
+from torture.facts.speed.published_sweeps import BLOCKS_KIB, SECTOR_LINKS, SECTORS
 from torture.records.record.measure_order import MeasureOrder
 
 
@@ -72,17 +73,11 @@ R6 = _question(
             words=words,
             cell=cell,
             order=MeasureOrder(
-                jobs=tuple(
-                    f"write-{kib:g}k-t1" for kib in (0.5, 4, 64, 1024, 8192) if kib >= least
-                ),
-                links=(Link.GBE1, Link.GBE10),
+                jobs=tuple(f"write-{kib:g}k-t1" for kib in BLOCKS_KIB if kib >= least),
+                links=SECTOR_LINKS,
             ),
         )
-        for words, cell, least in (
-            ("iSCSI, sectors of 512 bytes", "iscsi-standard-noslog-raw-bothdie", 0.5),
-            ("iSCSI, sectors of 4096 bytes", "iscsi-standard-noslog-lun4k-raw-bothdie", 4),
-            ("NVMe/TCP, sectors of 512 bytes", "nvme_tcp_single-standard-noslog-raw-bothdie", 0.5),
-        )
+        for words, cell, least in SECTORS
     ),
 )
 QUESTIONS = (R4, R2, R3, R1, R5, R6)

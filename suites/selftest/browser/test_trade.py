@@ -32,7 +32,10 @@ def file(make_page: Callable[[list[TrialRecord]], Path]) -> Path:
         for name, ms in TIMES_MS.items()
         for record in measured_rounds(name, [ms, ms * 1.1, ms * 0.95, ms])
     ]
-    return make_page(cuts + speeds)
+    swept = measured_rounds(
+        "iscsi-always-plp-sas-raw-bothdie", [1.0] * 4, job="syncwrite-4k-t4", link="gbe10"
+    )
+    return make_page([*cuts, *speeds, *swept])
 
 
 def test_the_price_is_on_the_first_screen(file: Path, open_page: Open) -> None:
@@ -59,7 +62,7 @@ def test_it_fits_on_every_screen(file: Path, open_page: Open, width: int) -> Non
     seen.open_all()
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
     pictures = seen.page.locator("#trade .picture svg:visible")
-    assert pictures.count() == 1
+    assert pictures.count() == 2, "a front and a sweep"
     assert seen.page.locator("#published .published").count() == 6
 
 

@@ -1,64 +1,32 @@
-"""The page's pictures: Vega-Lite draws them as SVG in the page's own colours, light or dark."""
+"""The page's pictures of cuts and of their verdicts, and of speed against loss."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-
-import vl_convert
 
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
+from torture.report.page.vega import (
+    TEXT,
+    WIDE,
+    Frame,
+    as_svg,
+    chart_of,
+    colour_scale,
+    layer_of,
+    nominal,
+    numeric,
+    percent_axis,
+    rows_of,
+    size_of,
+)
 from torture.report.reading.query_rows import RollbackBin
 from torture.report.trade.fronts import Front
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frame:
-    """The width of a picture, and the part of it for the names of rows."""
-
-    width_px: int
-    names_px: int
-    spare_px: int
-    """Spare space at the left: a reader's font may be wider than the measured one."""
-
-
-WIDE = Frame(width_px=900, names_px=430, spare_px=70)
-PHONE = Frame(width_px=400, names_px=215, spare_px=36)
-
-_ROW_PX = 22
-
-_CONFIG: dict[str, Any] = {
-    "aria": False,  # the whole picture has a label, and the list below has every figure
-    "background": "transparent",
-    "font": "Arial, Liberation Sans, Helvetica, sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "domainColor": "currentColor",
-        "tickColor": "currentColor",
-        "gridColor": "var(--line)",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelLimit": 0,
-    },
-    "legend": {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "labelFontSize": 12,
-        "orient": "top",
-        "title": None,
-        "symbolType": "square",
-    },
-}
-
-_TEXT = {"type": "text", "fontSize": 11}
 _TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
 """Tones, and the page's variables with their colours."""
 
@@ -88,18 +56,20 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
                     }
                 )
             begun += count
-    colours = _colours({str(verdict): str(verdict) for verdict in seen})
-    bars = _layer(
+    colours = colour_scale({str(verdict): str(verdict) for verdict in seen})
+    bars = layer_of(
         {"type": "bar"},
-        x=_number("share", title="share of trials", axis=_percent_axis(frame)),
-        color=_name("verdict", scale=colours, legend={"columns": 4 if frame is WIDE else 3}),
-        order=_number("order"),
+        x=numeric("share", title="share of trials", axis=percent_axis(frame)),
+        color=nominal("verdict", scale=colours, legend={"columns": 4 if frame is WIDE else 3}),
+        order=numeric("order"),
     )
-    counts = _layer(
-        _TEXT, x=_number("middle"), text=_number("count"), color={"value": "var(--on-colour)"}
+    counts = layer_of(
+        TEXT, x=numeric("middle"), text=numeric("count"), color={"value": "var(--on-colour)"}
     )
-    chart = _chart(rows, [bars, counts], y=_rows_of(names.values())) | _size(frame, rows=len(cells))
-    return _svg(chart, frame, "verdicts of each configuration")
+    chart = chart_of(rows, [bars, counts], y=rows_of(names.values())) | size_of(
+        frame, rows=len(cells)
+    )
+    return as_svg(chart, frame, "verdicts of each configuration")
 
 
 def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
@@ -107,12 +77,12 @@ def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
     total = sum(count for _, count in phases)
     named = [(phase.replace("-", " "), count) for phase, count in phases]
     rows = [{"name": name, "count": count, "share": count / total} for name, count in named]
-    shares = _number("share", title="share of cuts", axis=_percent_axis(frame))
-    bars = _layer({"type": "bar", "color": "var(--link)"})
-    counts = _layer(_TEXT | {"align": "left", "dx": 3}, text=_number("count"))
-    names = _rows_of(name for name, _ in named)
-    chart = _chart(rows, [bars, counts], x=shares, y=names) | _size(frame, rows=len(rows))
-    return _svg(chart, frame, "where the cuts fell")
+    shares = numeric("share", title="share of cuts", axis=percent_axis(frame))
+    bars = layer_of({"type": "bar", "color": "var(--link)"})
+    counts = layer_of(TEXT | {"align": "left", "dx": 3}, text=numeric("count"))
+    names = rows_of(name for name, _ in named)
+    chart = chart_of(rows, [bars, counts], x=shares, y=names) | size_of(frame, rows=len(rows))
+    return as_svg(chart, frame, "where the cuts fell")
 
 
 def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
@@ -139,7 +109,7 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
                 }
             )
     seconds = "the writers' work" if is_of_work else "load"
-    speed = _number(
+    speed = numeric(
         "speed",
         title=f"operations acknowledged as durable, per second of {seconds}"
         if frame is WIDE
@@ -147,19 +117,19 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
         scale={"zero": False, "nice": True, "padding": 16},
         axis={"tickCount": 6},
     )
-    spans = _layer(
+    spans = layer_of(
         {"type": "rule", "strokeWidth": 2, "opacity": 0.45},
-        y=_number("low", title="cuts that lost something", axis=_percent_axis(frame)),
+        y=numeric("low", title="cuts that lost something", axis=percent_axis(frame)),
         y2={"field": "high"},
     )
-    points = _layer({"type": "circle", "size": 330, "opacity": 1}, y=_number("loss"))
-    labels = _layer(
-        _TEXT, y=_number("loss"), text=_number("number"), color={"value": "var(--on-colour)"}
+    points = layer_of({"type": "circle", "size": 330, "opacity": 1}, y=numeric("loss"))
+    labels = layer_of(
+        TEXT, y=numeric("loss"), text=numeric("number"), color={"value": "var(--on-colour)"}
     )
-    tones = _name("tone", scale=_colours(_TONES), legend=None)
-    chart = _chart(rows, [spans, points, labels], x=speed, color=tones)
+    tones = nominal("tone", scale=colour_scale(_TONES), legend=None)
+    chart = chart_of(rows, [spans, points, labels], x=speed, color=tones)
     chart |= {"width": frame.width_px - 80, "height": 320}
-    return _svg(chart, replace(frame, spare_px=4), "speed against loss")
+    return as_svg(chart, replace(frame, spare_px=4), "speed against loss")
 
 
 def front_of_cells(front: Front, numbers: Mapping[str, int], frame: Frame) -> str:
@@ -183,38 +153,40 @@ def front_of_cells(front: Front, numbers: Mapping[str, int], frame: Frame) -> st
         )  # fmt: skip
     title = "ms of an operation: further left is faster" if is_latency else "MiB/s"
     scale = {"type": "log", "nice": False, "padding": 24}
-    speed_at = _number("speed", title=title, scale=scale, axis={"grid": False, "tickCount": 6})
-    bound = _number("high", title="cuts that lose, at most", axis=_percent_axis(frame))
-    tones = _name("tone", scale=_colours(_TONES), legend=None)
-    line = _layer(
+    speed_at = numeric("speed", title=title, scale=scale, axis={"grid": False, "tickCount": 6})
+    bound = numeric("high", title="cuts that lose, at most", axis=percent_axis(frame))
+    tones = nominal("tone", scale=colour_scale(_TONES), legend=None)
+    line = layer_of(
         # a slower cell lowers the bound from its own speed on
         {"type": "line", "interpolate": "step-after" if is_latency else "step-before",
          "strokeDash": [4, 3]},
-        x=speed_at, y=_number("front"), color={"value": "currentColor"},
+        x=speed_at, y=numeric("front"), color={"value": "currentColor"},
     )  # fmt: skip
-    losses = _layer(
+    losses = layer_of(
         {"type": "rule", "opacity": 0.5},
-        x=speed_at, y=_number("low"), y2={"field": "high"}, color=tones,
+        x=speed_at, y=numeric("low"), y2={"field": "high"}, color=tones,
     )  # fmt: skip
-    speeds = _layer(
+    speeds = layer_of(
         {"type": "rule", "opacity": 0.5},
-        x=_number("fast", scale=scale), x2={"field": "slow"}, y=bound, color=tones,
+        x=numeric("fast", scale=scale), x2={"field": "slow"}, y=bound, color=tones,
     )  # fmt: skip
-    points = _layer({"type": "circle", "size": 90, "opacity": 1}, x=speed_at, y=bound, color=tones)
+    points = layer_of(
+        {"type": "circle", "size": 90, "opacity": 1}, x=speed_at, y=bound, color=tones
+    )
     abreast = sorted(rows, key=lambda row: (round(row["high"], 1), row["speed"]))
     # neighbours have their numbers above and below: else 1 and 9 side by side read as 19
     labels = [
-        _layer(
-            _TEXT | {"dx": 9, "dy": dy}, x=speed_at, y=bound, text=_number("number"),
+        layer_of(
+            TEXT | {"dx": 9, "dy": dy}, x=speed_at, y=bound, text=numeric("number"),
             color={"value": "currentColor"},
         ) | {"data": {"values": abreast[side::2]}}
         for side, dy in enumerate((-8, 12))
     ]  # fmt: skip
-    chart = _chart(rows, [losses, speeds, points, *labels])
+    chart = chart_of(rows, [losses, speeds, points, *labels])
     fronted = [row for row in rows if row["front"] is not None]
     chart["layer"].insert(0, line | {"data": {"values": fronted}})
     chart |= {"width": frame.width_px - 80, "height": 300}
-    return _svg(chart, replace(frame, spare_px=4), "measured speed against loss")
+    return as_svg(chart, replace(frame, spare_px=4), "measured speed against loss")
 
 
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:
@@ -238,9 +210,9 @@ def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Fr
     ]  # fmt: skip
     names = {tick: duration_in_words(tick) for tick in ticks}
     worded = "".join(f"datum.value == {tick} ? '{name}' : " for tick, name in names.items()) + "''"
-    boxes = _layer(
+    boxes = layer_of(
         {"type": "rect", "cornerRadius": 2},
-        x=_number(
+        x=numeric(
             "low",
             scale={"type": "log", "domain": [least_ms, most_ms], "nice": False},
             title="acknowledged time that is gone",
@@ -248,59 +220,11 @@ def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Fr
         ),
         x2={"field": "high"},
         color={"value": "var(--rolled-back)"},
-        opacity=_number("weight", scale=None),
+        opacity=numeric("weight", scale=None),
     )
-    counts = _layer(
-        _TEXT, x=_number("middle"), text=_number("trials"), color={"value": "currentColor"}
+    counts = layer_of(
+        TEXT, x=numeric("middle"), text=numeric("trials"), color={"value": "currentColor"}
     )
-    height = _size(frame, rows=len({rollback.cell for rollback in bins}))
-    chart = _chart(rows, [boxes, counts], y=_rows_of(dict.fromkeys(named.values()))) | height
-    return _svg(chart, frame, "how far each configuration went back")
-
-
-def _chart(
-    rows: list[dict[str, Any]], layers: list[dict[str, Any]], **encoding: Any
-) -> dict[str, Any]:
-    """A chart in the words of Vega-Lite; all layers share these channels."""
-    return {"data": {"values": rows}, "encoding": encoding, "layer": layers}
-
-
-def _layer(mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
-    return {"mark": mark, "encoding": encoding}
-
-
-def _number(field: str, **said: Any) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative"} | said
-
-
-def _name(field: str, **said: Any) -> dict[str, Any]:
-    return {"field": field, "type": "nominal"} | said
-
-
-def _rows_of(names: Iterable[str]) -> dict[str, Any]:
-    return _name("name", sort=list(names), title=None)
-
-
-def _colours(named: Mapping[str, str]) -> dict[str, Any]:
-    """A scale from words to the page's variables."""
-    return {"domain": list(named), "range": [f"var(--{name})" for name in named.values()]}
-
-
-def _percent_axis(frame: Frame) -> dict[str, Any]:
-    return {"format": ".0%", "tickCount": 5 if frame is WIDE else 3}
-
-
-def _size(frame: Frame, *, rows: int) -> dict[str, int]:
-    return {"width": frame.width_px - frame.names_px, "height": max(rows, 1) * _ROW_PX}
-
-
-_NAMELESS = re.compile(r' role="graphics-symbol" aria-roledescription="\w+ mark container"(?=>)')
-
-
-def _svg(chart: dict[str, Any], frame: Frame, title: str) -> str:
-    """The chart as an inline SVG that scales with the page; `title` is for screen readers."""
-    padding = {"left": frame.spare_px, "right": 12, "top": 4, "bottom": 4}
-    svg: str = vl_convert.vegalite_to_svg(chart | {"config": _CONFIG | {"padding": padding}})
-    # a container without a name is read out as a picture without one; its marks have theirs
-    svg = _NAMELESS.sub("", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+    height = size_of(frame, rows=len({rollback.cell for rollback in bins}))
+    chart = chart_of(rows, [boxes, counts], y=rows_of(dict.fromkeys(named.values()))) | height
+    return as_svg(chart, frame, "how far each configuration went back")

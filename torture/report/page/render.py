@@ -52,8 +52,10 @@ from torture.report.figures.wording import (
 from torture.report.page import charts
 from torture.report.page.documented_findings import known_findings
 from torture.report.page.story import Incident, story_of
+from torture.report.page.sweep_charts import drawn_sweep
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import ToolExcerpt, words_of
+from torture.report.page.vega import PHONE, WIDE, Frame
 from torture.report.reading.query_rows import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
@@ -160,6 +162,7 @@ def _environment() -> Environment:
         "job": job_in_words,
         "link": link_in_words,
         "speed": speed_in_words,
+        "sweep": lambda drawn: [Markup(drawn_sweep(drawn, frame)) for frame in (WIDE, PHONE)],
         "difference": difference_in_words,
         "percent": bound_in_words,
         "rate": in_words,
@@ -198,8 +201,8 @@ def _pictures(
     back = {rollback.cell for rollback in bins}
     rolled = [figures for figures in cells if figures.cell in back]
 
-    def both(draw: Callable[[charts.Named, charts.Frame], str]) -> tuple[Markup, Markup]:
-        return Markup(draw(long, charts.WIDE)), Markup(draw(short, charts.PHONE))
+    def both(draw: Callable[[charts.Named, Frame], str]) -> tuple[Markup, Markup]:
+        return Markup(draw(long, WIDE)), Markup(draw(short, PHONE))
 
     pictures = {}
     if cells:
@@ -219,10 +222,7 @@ def _pictures(
 
 def _drawn(front: Front, numbers: Mapping[str, int]) -> tuple[Markup, Markup]:
     """A front for a wide page and for a phone."""
-    wide, phone = (
-        Markup(charts.front_of_cells(front, numbers, frame))
-        for frame in (charts.WIDE, charts.PHONE)
-    )
+    wide, phone = (Markup(charts.front_of_cells(front, numbers, frame)) for frame in (WIDE, PHONE))
     return wide, phone
 
 

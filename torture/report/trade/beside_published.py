@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedRow, PublishedTable
-from torture.facts.speed.ratios import mean_of
+from torture.facts.speed.published_sweeps import SWEEPS, Curve, Sweep, Swept
+from torture.facts.speed.ratios import Estimate, mean_of
 from torture.facts.speed.slow_motion import SHARE_MAX
 from torture.report.reading.measurements import Measurement
-from torture.report.trade.speeds import NO_FIGURE, FigureOf, estimate_in_words, ratio_between
+from torture.report.trade.speeds import (
+    NO_FIGURE,
+    FigureOf,
+    estimate_in_words,
+    ratio_between,
+    speed_of,
+)
 
 _MB_PER_MIB = 2**20 / 1e6
 _US_PER_MS = 1000
@@ -38,11 +45,29 @@ class RowBeside:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A figure of a curve, at its place on the axis."""
+
+    at: float
+    figure: Estimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepDrawn:
+    """A picture, with the measured points of each curve; a curve without any is left out."""
+
+    sweep: Sweep
+    curves: Mapping[str, tuple[Point, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TableBeside:
     """A published table with ours."""
 
     table: PublishedTable
     rows: tuple[RowBeside, ...]
+    sweeps: tuple[SweepDrawn, ...]
+    """Its pictures of which something was measured."""
 
     @property
     def is_measured(self) -> bool:
@@ -65,9 +90,28 @@ def beside_published(measurements: Sequence[Measurement]) -> list[TableBeside]:
                 )
                 for row in table.rows
             ),
+            sweeps=tuple(_drawn(SWEEPS.get(table.name, ()), measurements)),
         )
         for table in TABLES
     ]
+
+
+def _drawn(sweeps: Sequence[Sweep], measurements: Sequence[Measurement]) -> Iterator[SweepDrawn]:
+    for sweep in sweeps:
+        curves = {curve.words: tuple(_points(curve, sweep, measurements)) for curve in sweep.curves}
+        if measured := {words: points for words, points in curves.items() if points}:
+            yield SweepDrawn(sweep=sweep, curves=measured)
+
+
+def _points(curve: Curve, sweep: Sweep, measurements: Sequence[Measurement]) -> Iterator[Point]:
+    """The points that are the model's."""
+    for ours in curve.ours:
+        found = _found(ours, measurements)
+        if found is None or not speed_of(found).is_of_model:
+            continue
+        job = found.job
+        at = job.threads if sweep.swept is Swept.THREADS else job.block_kib
+        yield Point(at=at, figure=mean_of([_OF[ours.kind](one) for one in found.rounds.values()]))
 
 
 def _figure_in_words(ours: Ours, measurements: Sequence[Measurement]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import evidence, ledger, readback
+from torture.checkout import CHECKOUT
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import (
     Begin,
@@ -22,7 +23,7 @@ from torture.facts.evidence.ledger import (
     OperationKind,
 )
 from torture.facts.evidence.writers import failed_writers
-from torture.oracles.verdict.repeated import repeated_as_done
+from torture.oracles.verdict.repeated import creations_that_met_their_file, repeated_as_done
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
@@ -92,10 +93,12 @@ def test_a_request_that_was_under_way_in_no_cut_was_sent_once(
     assert (_DONE in repeated_as_done(Ledger(events=tuple(events))).events) == is_done
 
 
-def _seen(cell: str, kind: OperationKind, call: str, *blocks: Any) -> Evidence:
+def _seen(
+    cell: str, kind: OperationKind, call: str, *blocks: Any, error: int = _ENOENT
+) -> Evidence:
     """A client whose operation on the first file was under way, and these contents of its files."""
     events = ledger().events
-    longer = (*events[:-1], _begun(kind), events[-1], _failed(call))
+    longer = (*events[:-1], _begun(kind), events[-1], _failed(call, error))
     made = evidence(filesystem="raw", found=readback(*blocks), ledger=Ledger(events=longer))
     return replace(made, spec={"cell": cell, "seed": 1})
 
@@ -133,3 +136,31 @@ def test_no_other_transport_does_a_request_twice() -> None:
     judged = judge(made)
     assert judged.verdict is Verdict.REPAIRED
     assert "1 of 1 writers failed for good: errno 2 in unlink" in judged.reasons
+
+
+@pytest.mark.parametrize("kind", [OperationKind.CREATE, OperationKind.REPLACE])
+def test_a_creation_that_met_its_own_file_names_the_finding(kind: OperationKind) -> None:
+    """ZFS forgets a part of the creation's verifier: an error of the storage, and a known one."""
+    judged = judge(_seen(_NFS, kind, "open", 4, 5, 6, error=_EEXIST))
+    assert judged.verdict is Verdict.REPAIRED
+    assert "creation of operation 9 was under way in the cut" in judged.reasons[-1]
+    for other in (
+        _seen(_SMB, kind, "open", 4, 5, 6, error=_EEXIST),
+        _seen(_NFS, kind, "open", 4, 5, 6, error=_EIO),
+        _seen(_NFS, kind, "fsync", 4, 5, 6, error=_EEXIST),
+        _seen(_NFS, OperationKind.OVERWRITE, "open", 4, 5, 6, error=_EEXIST),
+    ):
+        assert not any("under way" in reason for reason in judge(other).reasons)
+
+
+def test_a_creation_after_the_cut_met_another_file() -> None:
+    events = (_cut(100), _begun(OperationKind.CREATE), _failed("open", _EEXIST))
+    assert creations_that_met_their_file(Ledger(events=events)) == ()
+
+
+def test_the_finding_is_in_the_document() -> None:
+    text = (CHECKOUT / "docs" / "findings.md").read_text()
+    (reason,) = creations_that_met_their_file(
+        Ledger(events=(_begun(OperationKind.CREATE), _cut(), _failed("open", _EEXIST)))
+    )
+    assert f"## {reason.split(chr(39), 1)[1].rstrip(chr(39))}" in text

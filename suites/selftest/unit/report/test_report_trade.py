@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.speed.jobs import FioJob
 from torture.facts.speed.published import TABLES
+from torture.facts.speed.published_sweeps import SWEEPS
 from torture.facts.speed.ratios import Estimate
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
@@ -31,6 +33,7 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.answer import CUTS_TO_DETECT, Standing
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity, measured_sensitivity
+from torture.report.page.sweep_charts import SHAPES
 from torture.report.reading.measurements import Measurement, RoundKey
 from torture.report.reading.store import Store
 from torture.report.trade.fronts import Front, fronts_of
@@ -259,6 +262,51 @@ def test_ours_stand_beside_the_published_figures(tmp_path: Path) -> None:
     assert not any(table_of(found, "R5")["sync=always, no SLOG"])
     # a log device alone is no cell of the trade
     assert "iscsi-always-plp-raw-bothdie" not in {row.speed.measurement.cell for row in found.rows}
+
+
+def sweeps_of(found: Trade, name: str) -> dict[str, dict[str, dict[float, float]]]:
+    """The drawn points: by picture, curve, and place on the axis."""
+    [table] = [one for one in found.published if one.table.name == name]
+    return {
+        drawn.sweep.words: {
+            words: {point.at: round(point.figure.value) for point in points}
+            for words, points in drawn.curves.items()
+        }
+        for drawn in table.sweeps
+    }
+
+
+def test_a_curve_has_the_measured_points_that_are_the_models(tmp_path: Path) -> None:
+    def of(
+        cell: str, job: str, ms: float, *, link: str = "gbe10", share: float = 0.05
+    ) -> TrialRecord:
+        jobs = [
+            measured_job(ms, job=job, link=link, number=number, share=share) for number in range(4)
+        ]
+        record = measured_record(cell, jobs)
+        return replace(record, trial=f"{record.trial}-{job}-{link}")
+
+    found = trade(tmp_path, [
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t1", 1.0),
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t4", 2.0),
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t16", 2.0, share=0.3),
+        of("iscsi-standard-noslog-raw-bothdie", "write-0.5k-t1", 1.0, link="gbe1"),
+        of("iscsi-standard-noslog-raw-bothdie", "write-128k-t1", 1.0),
+    ])  # fmt: skip
+    assert sweeps_of(found, "R1") == {}
+    assert sweeps_of(found, "R5") == {
+        "synchronous writes of 4 KiB by threads": {"sync=always, SAS SSD": {1: 1000, 4: 2000}},
+        "writes of 128 KiB in a row": {"sync=standard, no SLOG": {1: 125}},
+    }
+    assert list(sweeps_of(found, "R6").values()) == [
+        {"iSCSI, sectors of 512 bytes, 1 GbE": {0.5: 0}}
+    ]
+
+
+def test_each_sweep_has_a_mark_for_each_curve() -> None:
+    for sweep in itertools.chain.from_iterable(SWEEPS.values()):
+        assert len(sweep.curves) <= len(SHAPES)
+        assert sweep.is_bars == (len(sweep.curves[0].ours) == 1)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from torture.records.record.trials import TrialRecord
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 
+SLOG_RAW = "iscsi-always-plp-sas-raw-bothdie"
+
 
 def page_of(tmp_path: Path, records: Sequence[TrialRecord]) -> str:
     with Store.open([write_run(tmp_path / "run", records)]) as store:
@@ -44,6 +46,15 @@ def test_the_front_and_the_prices_are_on_the_page(tmp_path: Path) -> None:
     assert "sync=always takes 12.0 times" in first_screen
     text = re.sub(r"\s+", " ", page)
     assert "R6: sizes of blocks" in text
+
+
+def test_a_sweep_is_drawn_where_something_of_it_was_measured(tmp_path: Path) -> None:
+    records = measured_rounds(SLOG_RAW, [1.0] * 4, job="syncwrite-4k-t4", link="gbe10")
+    page = page_of(tmp_path, records)
+    assert page.count('aria-label="synchronous writes of 4 KiB by threads"') == 2
+    assert 'aria-label="writes of 128 KiB in a row"' not in page
+    bars = measured_rounds(SLOG_RAW, [1.0] * 4, job="write-128k-t1", link="gbe10")
+    assert 'aria-label="writes of 128 KiB in a row"' in page_of(tmp_path / "bars", bars)
 
 
 def test_hostile_words_of_a_measurement_are_text(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.judgement import Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
+from torture.oracles.verdict.repeated import creations_that_met_their_file
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
@@ -65,7 +66,9 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
     if found is None:
         return None, unknown
     if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
-        found = replace(found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why))
+        known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
+        reasons = (*found.reasons, why, *known)
+        found = replace(found, verdict=Verdict.REPAIRED, reasons=reasons)
     if worst(filter(None, (pool.verdict, filesystem.verdict, found.verdict))).is_loss:
         found = replace(found, reasons=found.reasons + _complaints(evidence))
     return found, unknown
