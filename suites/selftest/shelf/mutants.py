@@ -292,10 +292,10 @@ FAULTS = {
         Mutant(
             name="overflows",
             file="disk.cpp",
-            right="  pace_.wait(arrival, config_.profile.read_us, length);",
+            right="  pace_.wait_for_read(arrival, offset, length);",
             wrong="  int sum = 0x7fffffff;\n"
             "  if (THIS_MUTANT) sum += static_cast<int>(length);\n"
-            "  pace_.wait(arrival, config_.profile.read_us, sum == 1 ? 0 : length);",
+            "  pace_.wait_for_read(arrival, offset, sum == 1 ? 0 : length);",
         ),
     ),
     "thread": (

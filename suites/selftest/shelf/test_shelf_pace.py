@@ -74,6 +74,34 @@ def test_each_kind_of_request_takes_its_latency() -> None:
         assert _seconds(disk.pwrite, _BLOCK, 0, nbd.CMD_FLAG_FUA) >= 0.12
 
 
+def test_a_read_elsewhere_moves_the_arm() -> None:
+    with _shelf(Profile(seek_us=50_000)) as (_, socket):
+        disk = _connected(socket)
+        assert _seconds(disk.pread, 4096, 0) < _SLACK_S, "the arm begins there"
+        assert (
+            _seconds(lambda: [disk.pread(4096, 4096 * place) for place in range(1, 40)]) < _SLACK_S
+        )
+        assert _seconds(disk.pread, 4096, 0) >= 0.05
+        assert _seconds(lambda: [disk.pread(4096, 0) for _ in range(4)]) >= 0.2
+        disk.pwrite(_BLOCK, 1 << 20)
+        assert _seconds(disk.pread, 4096, 4096) < _SLACK_S, "a write goes into the disk's cache"
+
+
+def test_seeks_wait_for_each_other() -> None:
+    with _shelf(Profile(seek_us=50_000)) as (_, socket):
+        disks = [_connected(socket) for _ in range(4)]
+        threads = [
+            threading.Thread(target=disk.pread, args=(4096, 1 << 20 << place))
+            for place, disk in enumerate(disks)
+        ]
+        begun = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - begun >= 0.2
+
+
 def test_a_flush_of_an_empty_cache_takes_no_time() -> None:
     """As on real disks. A flush after a write through the cache has nothing to write, either."""
     with _shelf(Profile(flush_us=1_000_000)) as (_, socket):

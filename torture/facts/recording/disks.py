@@ -29,6 +29,8 @@ class Profile:
     """
 
     read_us: float = 0
+    seek_us: float = 0
+    """Of a read that does not begin where the last one ended; one seek at a time."""
     write_us: float = 0
     flush_us: float = 0
     mib_per_s: int = 0

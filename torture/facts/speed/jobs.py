@@ -29,11 +29,30 @@ class Pattern(StrEnum):
     """
     SEQUENTIAL_READ = "read"
     RANDOM_READ = "randread"
+    COLD_SEQUENTIAL_READ = "coldread"
+    """As `read`, once over data that the NAS has not in its memory."""
+    COLD_RANDOM_READ = "coldrandread"
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the NAS's cache is empty as it begins."""
+        return self in (Pattern.COLD_SEQUENTIAL_READ, Pattern.COLD_RANDOM_READ)
 
     @property
     def is_read(self) -> bool:
         """Whether it reads earlier data."""
-        return self in (Pattern.SEQUENTIAL_READ, Pattern.RANDOM_READ)
+        return self in (Pattern.SEQUENTIAL_READ, Pattern.RANDOM_READ) or self.is_cold
+
+    @property
+    def waits_for_each(self) -> bool:
+        """Whether a thread has one request at a time."""
+        return self in (Pattern.SYNC_WRITE, Pattern.RANDOM_READ, Pattern.COLD_RANDOM_READ)
+
+    @property
+    def of_fio(self) -> str:
+        """As fio's option `--rw` has it."""
+        written = "randwrite" if self is Pattern.SYNC_WRITE else str(self)
+        return written.removeprefix("cold")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,14 +92,10 @@ class FioJob:
     @property
     def requests(self) -> int:
         """The requests of all threads that are under way at a time."""
-        return self.threads * (1 if self._waits_for_each else _CACHED_DEPTH)
-
-    @property
-    def _waits_for_each(self) -> bool:
-        return self.pattern in (Pattern.SYNC_WRITE, Pattern.RANDOM_READ)
+        return self.threads * (1 if self.pattern.waits_for_each else _CACHED_DEPTH)
 
     def _depth(self) -> tuple[str, ...]:
-        if self._waits_for_each:
+        if self.pattern.waits_for_each:
             return ("--ioengine=psync",)
         return ("--ioengine=libaio", f"--iodepth={_CACHED_DEPTH}")
 
@@ -89,15 +104,16 @@ class FioJob:
 
         Each thread has its own part of the target, so that no request waits for another's blocks.
         """
-        rw = {Pattern.SYNC_WRITE: "randwrite"}.get(self.pattern, str(self.pattern))
         part_mib = size_mib // self.threads
         words = [
-            "fio", "--name=speed", f"--filename={target}", f"--rw={rw}", *self._depth(),
+            "fio", "--name=speed", f"--filename={target}", f"--rw={self.pattern.of_fio}", *self._depth(),
             f"--bs={round(self.block_kib * 1024)}", f"--numjobs={self.threads}", "--thread",
             f"--size={part_mib}m", f"--offset_increment={part_mib}m", "--direct=1",
-            "--time_based", f"--ramp_time={warm_up_s:g}s", f"--runtime={run_s:g}s",
+            f"--ramp_time={warm_up_s:g}s", f"--runtime={run_s:g}s",
             "--group_reporting", "--output-format=json", "--randrepeat=1", "--norandommap",
         ]  # fmt: skip
+        if not self.pattern.is_cold:  # a second pass would find the data in the NAS's memory
+            words.append("--time_based")
         if self.pattern is Pattern.SYNC_WRITE:
             words.append("--sync=1")
         return words

@@ -12,14 +12,16 @@ of FreeBSD's base, which added `diskinfo -wS`, describes it:
 
 Bandwidths only bound: SATA's 6 Gb/s and SAS's 12 Gb/s links carry 600 and 1,200 MB/s after 8b/10b
 coding. Intel specifies up to 2,000 MB/s written for its NVMe DC P3700 and for the Optane P4800X.
-The hard disk is bound by its 10 ms; no bandwidth of the NVDIMM is published. Reads cost nothing:
-only an import reads a log, and no figure is published for that.
+The hard disk is bound by its 10 ms; no bandwidth of the NVDIMM is published. Reads
+of a log cost nothing: only an import has them, and no figure is published for that.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torture.facts.axes.pool_disks import SlogClass
-from torture.facts.recording.disks import Persistence, Profile
+from torture.facts.recording.disks import Persistence, Profile, ShelfDisk
 
 _MB_PER_MIB = 1024 * 1024 / 1_000_000
 _MIB_OF_WRITE = 4 / 1024
@@ -55,6 +57,20 @@ LOG_PROFILES = {
     SlogClass.NVDIMM: _protected(2.5),
 }
 """Log devices: one synchronous 4 KiB write takes the published time."""
+
+
+_READ_US, _SEEK_US = 100, 10_000
+"""A command's round trip to an SSD, and the arm of a hard disk."""
+
+
+def that_takes_time_to_read(disk: ShelfDisk) -> ShelfDisk:
+    """The data disk with the times of its reads: that of a seek for a hard disk, else a command's.
+
+    Only a measurement asks for them: imports would take seconds longer, and no promise depends on it.
+    """
+    if disk.persistence is Persistence.VOLATILE:
+        return replace(disk, profile=replace(disk.profile, seek_us=_SEEK_US))
+    return replace(disk, profile=replace(disk.profile, read_us=_READ_US))
 
 
 DATA_PROFILES = {

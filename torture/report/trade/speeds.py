@@ -28,6 +28,8 @@ _JOBS = {
     Pattern.SEQUENTIAL_WRITE: "writes in a row",
     Pattern.SEQUENTIAL_READ: "reads in a row",
     Pattern.RANDOM_READ: "random reads",
+    Pattern.COLD_SEQUENTIAL_READ: "reads in a row from disks",
+    Pattern.COLD_RANDOM_READ: "random reads from disks",
 }
 
 
@@ -59,7 +61,7 @@ class CellSpeed:
 
 def is_latency(job: FioJob) -> bool:
     """Whether each operation is waited for."""
-    return job.pattern in (Pattern.SYNC_WRITE, Pattern.RANDOM_READ)
+    return job.pattern.waits_for_each
 
 
 def ms_of(job: MeasuredJob) -> float:

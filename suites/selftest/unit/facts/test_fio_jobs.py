@@ -61,6 +61,17 @@ def test_jobs_that_wait_for_nothing_have_many_requests_and_no_flush() -> None:
     assert FioJob.parse("randread-4k-t4").requests == 4
 
 
+@pytest.mark.parametrize(("pattern", "rw"), [("coldread", "read"), ("coldrandread", "randread")])
+def test_a_cold_job_reads_its_data_once(pattern: str, rw: str) -> None:
+    """A second pass would find them in the NAS's memory."""
+    cold, warm = FioJob.parse(f"{pattern}-4k-t1"), FioJob.parse(f"{rw}-4k-t1")
+    commands = [job.command("/x", size_mib=1, warm_up_s=1, run_s=1) for job in (cold, warm)]
+    assert set(commands[1]) - set(commands[0]) == {"--time_based"}
+    assert set(commands[0]) < set(commands[1])
+    assert cold.pattern.is_read
+    assert cold.requests == warm.requests
+
+
 def test_a_recorded_report() -> None:
     end = parse_fio(_REPORT, _SYNC)
     reported = json.loads(_REPORT)["jobs"][0]["write"]

@@ -50,6 +50,7 @@ class Rig:
             path="/dev/vdb",
             slow=lambda times: self.calls.append(f"slow {times}"),
             settle=lambda: self.calls.append("settle"),
+            empty_cache=lambda: None,
             linked=self.linked,
             recorded=Recorded(shelf=shelf, shape=PoolShape()) if is_recorded else None,
         )

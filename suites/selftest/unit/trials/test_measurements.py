@@ -90,6 +90,7 @@ class _Machines:
             path="/dev/vdb",
             slow=lambda times: self.happened.append(f"slow {times:g}"),
             settle=lambda: self.happened.append("settle"),
+            empty_cache=lambda: self.happened.append("empty"),
             linked=self._linked,
         )
 
@@ -124,6 +125,25 @@ def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
     assert jobs[0].mean_ms == pytest.approx(end.mean_ms / 20, abs=1e-5)
     assert jobs[0].emulator_share == 1, "the played job is as quick without a model"
     assert jobs[0].link_lost == 6, "its own link's"
+
+
+def test_a_cold_job_finds_an_empty_cache(tmp_path: Path) -> None:
+    machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
+    order = replace(_ORDER, jobs=("read-4k-t1", "coldread-4k-t1"), links=("",), rounds=1)
+    machines.client.run.side_effect = lambda *argv, deadline_s: replace(
+        machines._run(*argv, deadline_s=deadline_s),
+        stdout=_REPORT.replace('"read"', '"trim"').replace('"write"', '"read"'),
+    )
+    unmodelled = run_unmodelled(machines.target, order, evidence)
+    assert machines.happened == ["slow 0", "fio 4096", "empty", "fio 4096"]
+    machines.happened.clear()
+    motions = {("", job): 20 for job in order.jobs}
+    list(run_rounds(machines.target, order, evidence, slow_motion=motions, unmodelled=unmodelled))
+    after = ["slow 0", "settle", "slow 0"]
+    assert machines.happened == [
+        "link none 20", "slow 20", "fio 4096", *after,
+        "link none 20", "slow 20", "empty", "fio 4096", *after,
+    ]  # fmt: skip
 
 
 def test_a_fio_that_fails_is_the_machinerys_failure(tmp_path: Path) -> None:

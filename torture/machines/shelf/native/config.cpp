@@ -44,6 +44,7 @@ uint64_t number_of(const json &content) {
 Profile profile_of(const json &content) {
   Profile profile;
   profile.read_us = content.value("read_us", 0.0);
+  profile.seek_us = content.value("seek_us", 0.0);
   profile.write_us = content.value("write_us", 0.0);
   profile.flush_us = content.value("flush_us", 0.0);
   profile.mib_per_s = content.value("mib_per_s", 0.0);

@@ -42,7 +42,7 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
     recorder_.fail(number_, error);  // otherwise the guest would take the host's failure for its disk's
     throw;
   }
-  pace_.wait(arrival, config_.profile.read_us, length);
+  pace_.wait_for_read(arrival, offset, length);
   recorder_.wait_if_frozen();
 }
 

@@ -43,6 +43,8 @@ class Target:
     """Make the modelled disks so many times as slow; 0: they do not wait."""
     settle: Callable[[], None]
     """Let everything reach the disks, so that no job works for the one before."""
+    empty_cache: Callable[[], None]
+    """Take the data out of the NAS's memory."""
     linked: Callable[[str, int], AbstractContextManager[Callable[[], int]]]
     """The modelled link of this name, so many times as slow, while the context lasts.
 
@@ -179,6 +181,8 @@ def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:
 
 def _run(target: Target, name: str, order: MeasureOrder, evidence: EvidenceWriter) -> FioEnd:
     job = FioJob.parse(name)
+    if job.pattern.is_cold:
+        target.empty_cache()
     argv = job.command(
         target.path, size_mib=order.size_mib, warm_up_s=order.warm_up_s, run_s=order.run_s
     )

@@ -40,6 +40,17 @@ _FILE = "speed"
 _DEVICE, _TARGET = "/dev/vdb", "vdb"
 _SCRIPT_DEADLINE_S = 60
 _STEAL = 7
+_EMPTY_ARC = """\
+echo 1048576 > /sys/module/zfs/parameters/dbuf_cache_max_bytes
+for _ in $(seq 50); do
+    echo 3 > /proc/sys/vm/drop_caches
+    awk '$1 == "data_size" && $3 < 16777216 { found = 1 } END { exit !found }' \
+        /proc/spl/kstat/zfs/arcstats && exit
+    sleep 0.1
+done
+exit 1
+"""
+"""Shell. The cache of blocks in use is limited first (zfs(4)): what it has stays in the ARC."""
 _ARC = "awk '$1 == \"size\" { print $3 }' /proc/spl/kstat/zfs/arcstats"
 
 
@@ -87,6 +98,7 @@ def _measure_volume(
         path=f"{MOUNT_POINT}/{_FILE}" if trial.is_mounted else trial.device,
         slow=shelf.control.slow,
         settle=lambda: settle(nas),
+        empty_cache=lambda: _empty_arc(nas),
         linked=linked,
         recorded=Recorded(shelf=shelf, shape=shape_of(trial.cell)),
         timed={"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)},
@@ -94,6 +106,10 @@ def _measure_volume(
     document = _measured(target, order, evidence, profile=_answering(trial))
     arc = nas.must("sh", "-c", _ARC, deadline_s=_SCRIPT_DEADLINE_S).stdout
     return replace(document, arc_bytes=int(arc), nas_memory_mib=nas.spec.memory_mib)
+
+
+def _empty_arc(nas: Machine) -> None:
+    nas.must("sh", "-c", _EMPTY_ARC, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def _measure_log_device(
@@ -115,6 +131,7 @@ def _measure_log_device(
             path=_DEVICE,
             slow=shelf.control.slow,
             settle=lambda: None,
+            empty_cache=lambda: None,
             linked=lambda _link, _times: nullcontext(_no_drops),
             timed={"client": (client, CLIENT_TIMERS)},
         )

@@ -22,6 +22,7 @@ from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.domains import Disk
+from torture.machines.nas.devices import that_takes_time_to_read
 from torture.machines.nas.pool import pool_disks
 from torture.machines.nas.settings import volume_options_of
 from torture.records.record.specs import TrialSpec
@@ -55,6 +56,8 @@ class Trial:
         """The trial of a spec, whose clock starts now. Raises `HarnessError` for an unreadable plan."""
         plan, fault = plan_of(spec), find(spec.fault)
         disks = pool_disks(spec.cell)
+        if spec.measure is not None:
+            disks = tuple(map(that_takes_time_to_read, disks))
         if fault is not None and fault.on_disks is not None:
             disks = tuple(replace(disk, fault=fault.on_disks) for disk in disks)
         return cls(
