@@ -12,7 +12,11 @@ from fixtures.campaigns import print_table, run_alone
 from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
+from torture.checkout import CHECKOUT
 from torture.choices.knownbugs.protocol import KnownBug, Side
+from torture.facts.linux.kernels import choose_kernels
+from torture.facts.zfs.versions import zfs_version
+from torture.machines.images.sources.patches import PatchSeries
 from torture.machines.images.sources.zfs_trees import ChosenZfs
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.bug_outcome import BugOutcome
@@ -56,11 +60,21 @@ def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
             [side.chosen_cell], trials=cuts, run_seed=options.seed, load_ms=options.load_ms
         )
         specs = [replace(spec, flush_is_doubted=bug.drops_flushes) for spec in drawn]
-        its_own, records = run_alone(request.config, options, specs, zfs)
+        its_own, records = run_alone(request.config, _of_side(options, side, zfs), specs, zfs)
         folders.append(its_own.folder)
         return records
 
     return run
+
+
+def _of_side(options: Options, side: Side, zfs: ChosenZfs) -> Options:
+    """The options with a side's kernel of the NAS. Raises `HarnessError` for an unreadable patch."""
+    if not side.nas_patches:
+        return options
+    patches = PatchSeries.read([CHECKOUT / name for name in side.nas_patches])
+    version = zfs_version(zfs.version)
+    linux = choose_kernels(version, both=None, nas=version.suite, patches=patches.digest)
+    return replace(options, patches=patches, lab=replace(options.lab, linux=linux))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

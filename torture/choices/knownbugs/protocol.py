@@ -30,13 +30,15 @@ class FromSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """A cell, and the version of OpenZFS on its NAS."""
+    """A cell, the version of OpenZFS on its NAS, and the patches to the NAS's kernel."""
 
     cell: str
     axes: tuple[str, ...] = ()
     """Further choices, as `--axis` takes them, e.g. `zvol_use_blk_mq=blkmq`."""
     zfs: str | FromSource = DEFAULT
     """The name of a version that Debian packages, or a version to be built from source."""
+    nas_patches: tuple[str, ...] = ()
+    """Patches to the modules of the NAS's kernel, by their paths in the checkout."""
 
     @property
     def chosen_cell(self) -> Cell:

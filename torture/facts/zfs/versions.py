@@ -4,8 +4,8 @@ Each is a file `vmimages/zfs/VERSION.toml`. `torture/machines/images/recipes.py`
 that provides the guests' kernel. Its table `[zfs]` has the differences between versions.
 
 A build from a source tree is a version, too: its name has a hash of the tree's content, and names its
-images. So is a Debian version with a bug planted in its modules. `2.3.9+uberblock_not_flushed` is 2.3.9
-with the patch of that name, from `vmimages/zfs/planted/`.
+images. So is a Debian version with a patch to its modules: a bug of `vmimages/zfs/planted/`, or a fix of
+`vmimages/zfs/fixes/`. `2.3.9+uberblock_not_flushed` is 2.3.9 with the patch of that name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from torture.errors import HarnessError
 DEFAULT = "2.3.9"
 FOLDER = CHECKOUT / "vmimages" / "zfs"
 PLANTED = FOLDER / "planted"
-"""Patches of one line each to the module sources in Debian's package."""
+"""Bugs: patches of one line each to the module sources in Debian's package."""
+FIXES = FOLDER / "fixes"
+"""Patches to the same sources: each clears a known bug, and shows its cause."""
 
 VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
@@ -52,8 +54,8 @@ class ZfsVersion:
     """Tunables (zfs(4)) that it does not have."""
     has_json_status: bool
     """Whether `zpool status -j` is supported: since 2.3 (zpool-status(8))."""
-    planted: Path | None = None
-    """The patch that plants a bug in its modules."""
+    patch: Path | None = None
+    """The patch to its modules."""
     linux_bounds: tuple[str, str] | None = None
     """The oldest and newest Linux that it supports, by its `META`; None where no recipe states them."""
 
@@ -83,9 +85,10 @@ def zfs_version(name: str) -> ZfsVersion:
     built = _OF_SOURCE.fullmatch(name)
     number = tuple(map(int, built[1].split("."))) if built else ()
     lacked = {tunable for tunable, since in _TUNABLES_SINCE.items() if number < since}
-    sound, plus, bug = name.partition("+")
-    planted = PLANTED / f"{bug}.patch" if plus else None
-    if "/" in name or (planted is not None and not planted.is_file()):
+    sound, plus, change = name.partition("+")
+    patches = [folder / f"{change}.patch" for folder in (PLANTED, FIXES)] if plus else []
+    patch = next(filter(Path.is_file, patches), None)
+    if "/" in name or (plus and patch is None):
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words())
     recipe = FOLDER / "source" / "recipe.toml" if built else FOLDER / f"{sound}.toml"
     try:
@@ -103,7 +106,7 @@ def zfs_version(name: str) -> ZfsVersion:
             has_json_status=number >= _JSON_STATUS_SINCE
             if built
             else bool(facts["has_json_status"]),
-            planted=planted,
+            patch=patch,
             linux_bounds=None if (bounds := facts.get("linux")) is None else _pair(*bounds),
         )
     except FileNotFoundError:

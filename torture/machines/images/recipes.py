@@ -154,9 +154,9 @@ def read_kernel_recipe(zfs: ZfsVersion, linux: str = "") -> Recipe:
     if linux and (version := linux_version(linux)).base != zfs.suite:
         return _of_a_pair(zfs, version)
     recipe = _read(KERNEL, zfs.recipe, zfs)
-    if zfs.planted is not None:
+    if zfs.patch is not None:
         stages = (PLANTED / _STAGE, *recipe.stages)
-        return replace(recipe, patch=zfs.planted, stages=stages)
+        return replace(recipe, patch=zfs.patch, stages=stages)
     return replace(recipe, source=zfs.name) if zfs.is_built else recipe
 
 

@@ -53,7 +53,7 @@ def recovery_recipe(zfs: ZfsVersion) -> Recipe:
     stages: tuple[Path, ...] = (_STAGE,)
     if zfs.is_built:
         stages = (_SOURCES / "from_source.sh", _STAGE)
-    elif zfs.planted is not None:
+    elif zfs.patch is not None:
         stages = (_SOURCES / "planted.sh", PLANTED / "stage.sh", _STAGE)
     return Recipe(
         name=_NAME,
@@ -65,7 +65,7 @@ def recovery_recipe(zfs: ZfsVersion) -> Recipe:
         stages=stages,
         programs=tuple(_SOURCES / name for name in programs),
         source=zfs.name if zfs.is_built else "",
-        patch=zfs.planted,
+        patch=zfs.patch,
     )
 
 

@@ -10,13 +10,15 @@ import pytest
 from fixtures.trees import chosen_trees, zfs_of_side
 from suites.knownbugs.table import bug_table, rows_of
 from suites.selftest.unit.made_records import changed, trial_record
+from torture.checkout import CHECKOUT
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import rate_of
-from torture.facts.zfs.versions import version_names
+from torture.facts.zfs.versions import zfs_version
+from torture.machines.images.sources.patches import PatchSeries
 from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
@@ -70,9 +72,12 @@ def column(side: SideOutcome) -> tuple[int, int, int]:
 def test_a_bug_is_missing_where_all_is_sound_and_found_elsewhere(bug: KnownBug) -> None:
     assert guarantee_of(bug.cleared.chosen_cell) is Guarantee.SAFE
     affected, cleared = bug.affected, bug.cleared
-    assert (affected.chosen_cell, affected.zfs) != (cleared.chosen_cell, cleared.zfs)
+    sides = [(side.chosen_cell, side.zfs, side.nas_patches) for side in (affected, cleared)]
+    assert sides[0] != sides[1]
+    for patch in (*affected.nas_patches, *cleared.nas_patches):
+        assert PatchSeries.read([CHECKOUT / patch]).touched
     for side in (affected, cleared):
-        assert isinstance(side.zfs, FromSource) or side.zfs in version_names()
+        assert isinstance(side.zfs, FromSource) or zfs_version(side.zfs).name == side.zfs
     assert bug.cuts >= 1
     if bug.drops_flushes:
         assert affected.chosen_cell == cleared.chosen_cell, "what is doubted is ZFS alone"

@@ -8,15 +8,16 @@ import pytest
 
 from torture.choices.faults import FAULTS, ZFS_BUGS, find
 from torture.choices.faults.protocol import Fault
+from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.facts.zfs.versions import DEFAULT, PLANTED, zfs_version
+from torture.facts.zfs.versions import DEFAULT, FIXES, PLANTED, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.oracles.verdict.guarantee import Guarantee
 
-PATCHES = sorted(PLANTED.glob("*.patch"))
+PATCHES, FIXED = (sorted(folder.glob("*.patch")) for folder in (PLANTED, FIXES))
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
@@ -32,7 +33,7 @@ def test_a_patch_changes_one_line_of_one_file(patch: Path) -> None:
 @pytest.mark.parametrize("bug", ZFS_BUGS.values(), ids=lambda bug: bug.name)
 def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> None:
     version = zfs_version(bug.zfs)
-    assert version.planted in PATCHES
+    assert version.patch in PATCHES
     assert version.recipe == zfs_version(DEFAULT).recipe
     assert find(bug.name) is bug
     assert bug.name not in FAULTS
@@ -46,11 +47,19 @@ def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> N
 
 
 def test_every_patch_is_a_fault_with_a_prediction() -> None:
-    assert {zfs_version(bug.zfs).planted for bug in ZFS_BUGS.values()} == set(PATCHES)
+    assert {zfs_version(bug.zfs).patch for bug in ZFS_BUGS.values()} == set(PATCHES)
 
 
-def test_a_planted_bug_has_a_kernel_and_an_image_of_its_own() -> None:
-    names = [DEFAULT, *(f"{DEFAULT}+{patch.stem}" for patch in PATCHES)]
+def test_every_fix_clears_a_known_bug_in_the_same_cell() -> None:
+    sides = [bug for bug in KNOWN_BUGS.values() if "+" in bug.cleared.version]
+    assert {zfs_version(bug.cleared.version).patch for bug in sides} == set(FIXED)
+    for bug in sides:
+        assert bug.affected.cell == bug.cleared.cell
+        assert bug.affected.zfs == DEFAULT
+
+
+def test_a_patch_has_a_kernel_and_an_image_of_its_own() -> None:
+    names = [DEFAULT, *(f"{DEFAULT}+{patch.stem}" for patch in (*PATCHES, *FIXED))]
     recipes = [read_recipe("nas", zfs=name) for name in names]
     kernels = {recipe.kernel.base_key for recipe in recipes if recipe.kernel}
     assert len(kernels) == len(names)

@@ -174,9 +174,9 @@ def test_cached_devices_wait_in_the_flush_and_protected_ones_in_the_write() -> N
 
 
 def test_a_profile_has_the_fields_that_the_plugin_reads() -> None:
-    profile = Profile(read_us=1, write_us=2.5, flush_us=3, mib_per_s=4, serial=True)
+    profile = Profile(read_us=1, seek_us=6, write_us=2.5, flush_us=3, mib_per_s=4, serial=True)
     assert asdict(profile) == {
-        "read_us": 1, "write_us": 2.5, "flush_us": 3, "mib_per_s": 4, "serial": True,
+        "read_us": 1, "seek_us": 6, "write_us": 2.5, "flush_us": 3, "mib_per_s": 4, "serial": True,
     }  # fmt: skip
     assert not any(asdict(Profile()).values())
 

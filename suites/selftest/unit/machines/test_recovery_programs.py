@@ -53,7 +53,7 @@ def test_each_program_is_compiled() -> None:
 
 def test_a_bug_is_planted_in_the_library_too() -> None:
     recipe = recovery_recipe(zfs_version(_BUG))
-    assert recipe.patch == zfs_version(_BUG).planted
+    assert recipe.patch == zfs_version(_BUG).patch
     assert len(recipe.stages) == 3
 
 
