@@ -19,6 +19,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
 from torture.records.record.trials import Origin, TrialRecord, Where
 from torture.report.exports import EXPORTS
+from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 
 _QUEUE = "logical_block_size=512 physical_block_size=16384 write_cache=write_back fua=1 "
@@ -125,6 +126,19 @@ def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
     died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
     (hard,) = _table(tmp_path, lived + failed + died)
     assert (hard[2], hard[4][:8]) == ("`hard` is yes", "1/3 33 %")
+
+
+def test_the_promises_are_on_the_page(tmp_path: Path) -> None:
+    hostile = _DISK | {"write_cache": "<script>write back"}
+    torn = [changed(record, torn_in_flight=1) for record in _records(2, client=hostile)]
+    with Store.open([write_run(tmp_path / "run", torn)]) as store:
+        page = render_page(store)
+    assert "2 promises of disks and mounts, 1 of them broken" in page
+    section = page.partition('aria-label="advertised against kept"')[2].partition("</table>")[0]
+    assert "2/2 100 %" in section
+    assert "&lt;script&gt;write back" in section
+    with Store.open([write_run(tmp_path / "none", _records(2, client={}))]) as store:
+        assert "advertised against kept" not in render_page(store)
 
 
 def test_only_conclusive_live_cuts_count(tmp_path: Path) -> None:
