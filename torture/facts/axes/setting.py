@@ -163,6 +163,26 @@ zvol handles a discard like a write: it logs it as `TX_TRUNCATE`, and frees the 
 transaction group syncs (OpenZFS `module/zfs/zvol.c`, `zvol_log_truncate`).
 """
 
+NAS_LINK = setting_axis(
+    "nas_link",
+    title="NAS's link",
+    place=85,
+    default=Choice(name="linkup", value=0.0, words="a link that stays"),
+    others=(
+        Choice(
+            name="linkfails",
+            value=16.0,
+            words="a link that fails",
+            explained="it is down for 16 s amid the load, both machines live, and the cut comes later",
+        ),
+    ),
+)
+"""For how many seconds the NAS's link is down before the cut.
+
+Linux's NVMe host recovers 7.6 to 8.6 s after the last answer, and its SCSI layer after 30 s. So a
+failover without any power loss happens within that time, or the requests outlive it.
+"""
+
 
 def _parameter(
     field: str, place: int, names: tuple[str, str], explained: str, inapplicable: Rule

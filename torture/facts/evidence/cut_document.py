@@ -119,6 +119,14 @@ class DiskAtCut(Document):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LinkFailure(Document):
+    """The time in which the NAS could not be reached, in milliseconds since the trial began."""
+
+    down_ms: Finite | None = None
+    up_ms: Finite | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CutDocument(Document):
     """The cut of a trial. A field of the right type is believed; other fields are left out."""
 
@@ -129,6 +137,8 @@ class CutDocument(Document):
     publishing_ms: Finite | None = None
     published_ms: Finite | None = None
     """When the returned NAS began to offer its volume again, and when the volume was there."""
+    link: LinkFailure = field(default_factory=LinkFailure)
+    """The failure of the NAS's link before the cut; empty where it stayed."""
     plan: dict[str, Any] = field(default_factory=dict)
     """The plan, as `torture.trials.plan.cut_plan.CutPlan.as_json` gives it."""
     hit: bool | None = None

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from torture.facts.axes.sync import Sync
+from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event
 from torture.records.record.trials import Absence, Speed
@@ -57,17 +59,21 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
     (`torture.choices.matrix.durability.completed_sync_of`).
     """
     cut = evidence.cut
+    before, after = _parted(evidence)
+    found, unfounded = _through_a_dead_link(before, cut.link, sync=sync)
+    counted = Absence()
+    if cut.link.down_ms is not None:
+        counted = Absence(
+            acknowledged_in_outage=len(found), unfounded=unfounded, lines=_lines_of(found)
+        )
     if cut.t_ms is None or cut.publishing_ms is None or cut.published_ms is None:
-        return Absence()
+        return counted
     outage_ms = round(max(0.0, cut.published_ms - cut.t_ms), 3)
     if cut.confirmed.is_made:
         # the client was taken for dead: later acknowledgements do not count
-        return Absence(outage_ms=outage_ms)
-    before, after = _parted(evidence)
+        return replace(counted, outage_ms=outage_ms)
     begun = {event.seq: event for event in before if isinstance(event, Begin)}
     begun_there: dict[int, Begin] = {}
-    found: list[Done] = []
-    unfounded = 0
     back: Done | None = None
     for event in after:
         match event:
@@ -91,8 +97,35 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
         reconnect_ms=None if back is None else round(max(0.0, back.t_ms - cut.published_ms), 3),
         acknowledged_in_outage=len(found),
         unfounded=unfounded,
-        lines=tuple(event.line for event in found[:_LINES_MAX]),
+        lines=_lines_of(found),
     )
+
+
+def _through_a_dead_link(
+    events: Sequence[Event], link: LinkFailure, *, sync: Sync
+) -> tuple[list[Done], int]:
+    """The acknowledgements while the NAS's link was down, and how many of them are unfounded.
+
+    An operation counts as begun there if it began when nothing was on the way any more.
+    """
+    if link.down_ms is None or link.up_ms is None:
+        return [], 0
+    silent_ms = link.down_ms + ON_THE_WAY_MS
+    begun = {event.seq: event for event in events if isinstance(event, Begin)}
+    found = [
+        event
+        for event in events
+        if isinstance(event, Done)
+        and silent_ms <= event.t_ms < link.up_ms
+        and event.seq in begun
+        and begun[event.seq].kind.is_durable
+    ]
+    began_there = sum(begun[event.seq].t_ms >= silent_ms for event in found)
+    return found, began_there if sync is Sync.ALWAYS else len(found)
+
+
+def _lines_of(found: Sequence[Done]) -> tuple[int, ...]:
+    return tuple(event.line for event in found[:_LINES_MAX])
 
 
 def absence_in_words(absence: Absence) -> Iterator[str]:
@@ -104,8 +137,8 @@ def absence_in_words(absence: Absence) -> Iterator[str]:
     vouched = absence.acknowledged_in_outage - absence.unfounded
     rest = f"; {vouched} may have been stored before it, without a flush" if vouched else ""
     yield (
-        f"{absence.acknowledged_in_outage} operation{' was' if one else 's were'} acknowledged between "
-        f"the cut and the NAS's return (line{'' if one else 's'} {lines} of the ledger){rest}"
+        f"{absence.acknowledged_in_outage} operation{' was' if one else 's were'} acknowledged "
+        f"while no NAS could answer (line{'' if one else 's'} {lines} of the ledger){rest}"
     )
 
 

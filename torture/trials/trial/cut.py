@@ -15,7 +15,7 @@ from torture.choices.matrix.durability import (
 )
 from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
-from torture.facts.evidence.cut_document import Confirmation, CutDocument
+from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
 from torture.facts.evidence.ledger import parse_ledger, received_lines
 from torture.facts.recording.accounting import account
@@ -48,11 +48,12 @@ def keep_cut(
     cut: PowerCut,
     *,
     hit: bool,
+    link: LinkFailure,
 ) -> tuple[Path, Confirmation]:
     """Audit a cut; write `cut.json` and the crash state to recover.
 
     Returns that state's file, and whether it confirms a finding of the audit. The state then belongs
-    to an earlier cut than this one. `hit`: whether the plan's target came.
+    to an earlier cut than this one. `hit`: whether the plan's target came. `link`: its failure before.
     """
     recording, ledger = cut.recording, machines.ledger
     state = CrashState(
@@ -85,6 +86,7 @@ def keep_cut(
         _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks),
         plan=trial.plan.cut.as_json(),
         hit=hit,
+        link=link,
         marks=len(marks),
         acknowledged=acknowledged,
         confirmed=confirmed,

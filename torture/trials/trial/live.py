@@ -24,6 +24,7 @@ from torture.trials.trial.archive import archive_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut, note_return
+from torture.trials.trial.link_failure import fail_link
 from torture.trials.trial.measure.measurement import measure
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, after_the_cut
@@ -120,6 +121,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         loads = start_loads(trial, machines, evidence, client)
         if fault is not None and fault.nas_stands_still_ms:
             nas.pause_emulator(fault.nas_stands_still_ms)
+        link = fail_link(trial, machines, loads)
         shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)
@@ -128,7 +130,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         )
     with evidence.stage("cut"):
         cut = machines.cut(dying)
-        view, confirmed = keep_cut(trial, machines, evidence, loads, cut, hit=hit)
+        view, confirmed = keep_cut(trial, machines, evidence, loads, cut, hit=hit, link=link)
     lives_on = trial.client_lives_on and not confirmed.is_made
     with after_the_cut(machines, evidence):
         if not lives_on:
