@@ -179,8 +179,8 @@ NAS_LINK = setting_axis(
 )
 """For how many seconds the NAS's link is down before the cut.
 
-16 s are longer than Linux's NVMe host waits for an answer (7.6 to 8.6 s, measured), and shorter than
-its SCSI layer waits (`SD_TIMEOUT` of 30 s, drivers/scsi/sd.h).
+Linux's NVMe host waits 7.6 to 8.6 s for an answer, by a measurement. Its SCSI layer waits 30 s
+(`SD_TIMEOUT`, drivers/scsi/sd.h). 16 s lie between both.
 """
 
 
