@@ -60,6 +60,19 @@ BUGS = (
         seen_by=Sight.AUDIT,
         cuts=5,
     ),
+    # The same with two paths: the flush of the lost one is not sent to the other.
+    #
+    # The other path takes the requests with a bio again, and the flush is none of them. Not even a
+    # target that is always there gets it.
+    KnownBug(
+        name="nvme-two-paths-flush",
+        words="a lost path of two makes a flush over NVMe/TCP return 0 with native multipath",
+        source="Linux drivers/nvme/host/multipath.c, nvme_failover_req",
+        affected=Side(cell="nvme_tcp_two-standard-noslog-ext4-linkfails-bothdie"),
+        cleared=Side(cell="nvme_tcp_single-standard-noslog-ext4-linkfails-bothdie"),
+        seen_by=Sight.AUDIT,
+        cuts=5,
+    ),
     # The replay of ZFS's intent log forgets an access time. An exclusive creation over NFS, which the
     # client sends again, then meets its own file.
     #

@@ -34,6 +34,24 @@ s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
 _TRAITS = Traits(ports=(PORT,), client_has_network=True)
+_SECOND_HOST = "10.77.0.12"
+"""Beside the NAS's own address (`torture/machines/lab/network`)."""
+_OF_CARD = "card=$(ip -o -4 addr show scope global | awk '{ print $2; exit }')"
+_SECOND_PATH = f"""{_OF_CARD}
+echo 1 > /proc/sys/net/ipv4/conf/$card/promote_secondaries
+ip addr replace {_SECOND_HOST}/24 dev $card
+"""
+"""Shell: else the second address would go with the first one (Documentation/networking/ip-sysctl.rst)."""
+_PATH_FILE = "/run/first-path"
+_LOSE_PATH = f"""set -eu
+{_OF_CARD}
+ip -o -4 addr show dev $card scope global | awk '{{ print $4; exit }}' > {_PATH_FILE}
+ip addr del "$(cat {_PATH_FILE})" dev $card
+"""
+_REGAIN_PATH = f"""set -eu
+{_OF_CARD}
+ip addr add "$(cat {_PATH_FILE})" dev $card
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,15 +60,18 @@ class NvmeTcp(OfZvol):
 
     It can only be set as the module is loaded, and Debian's cloud kernel has it built in. nvmet
     always reports a volatile cache. A client that connects again learns nothing of lost writes.
+    `has_two_paths`: the NAS has a second address, and the client connects to both.
     """
 
     multipath: str = _BY_DEFAULT
+    has_two_paths: bool = False
     traits: Traits = _TRAITS
 
     def publish_script(self, options: VolumeOptions) -> str:
         """Namespace, port, and their link last: listening starts with it."""
+        second = _SECOND_PATH if self.has_two_paths else ""
         return f"""set -eu
-modprobe -a nvmet nvmet-tcp
+{second}modprobe -a nvmet nvmet-tcp
 mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
 echo 1 > {_SUBSYSTEM}/attr_allow_any_host
 echo -n {zvol.DEVICE} > {_SUBSYSTEM}/namespaces/1/device_path
@@ -66,11 +87,15 @@ ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
     def attachment(self, *, nas_host: str) -> Attachment:
         """An NVMe disk, of a kernel whose multipath is set as wanted."""
         multipath = self.multipath
+        hosts = (nas_host, _SECOND_HOST) if self.has_two_paths else (nas_host,)
+        connect = "\n".join(
+            f"echo {_CONNECT.format(host=host)} > /dev/nvme-fabrics" for host in hosts
+        )
         return Attachment(
             attach_script=f"""set -eu
 modprobe nvme-tcp
 test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath}' >&2; exit 1; }}
-echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
+{connect}
 """,
             kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
             detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
@@ -87,6 +112,15 @@ CHOICES: tuple[Choice[Transport], ...] = (
         explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
         joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
         place=30,
+    ),
+    Choice(
+        name="nvme_tcp_two",
+        value=NvmeTcp(
+            has_two_paths=True, traits=replace(_TRAITS, path_scripts=(_LOSE_PATH, _REGAIN_PATH))
+        ),
+        words="NVMe/TCP (two paths)",
+        explained="the same to two addresses of the NAS; `linkfails` takes the first one away",
+        place=32,
     ),
     # With multipath a flush in flight when the link dies ends with success. It has no bio, so
     # `nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again.

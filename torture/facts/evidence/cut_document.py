@@ -124,6 +124,8 @@ class LinkFailure(Document):
 
     down_ms: Finite | None = None
     up_ms: Finite | None = None
+    has_other_path: bool = False
+    """Whether the client could reach the NAS all the same, by another address."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,7 +62,7 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
     before, after = _parted(evidence)
     found, unfounded = _through_a_dead_link(before, cut.link, sync=sync)
     counted = Absence()
-    if cut.link.down_ms is not None:
+    if cut.link.down_ms is not None and not cut.link.has_other_path:
         counted = Absence(
             acknowledged_in_outage=len(found), unfounded=unfounded, lines=_lines_of(found)
         )
@@ -106,9 +106,10 @@ def _through_a_dead_link(
 ) -> tuple[list[Done], int]:
     """The acknowledgements while the NAS's link was down, and how many of them are unfounded.
 
-    An operation counts as begun there if it began when nothing was on the way any more.
+    An operation counts as begun there if it began when nothing was on the way any more. None counts
+    where another path was left: then the audit alone asks for their flushes.
     """
-    if link.down_ms is None or link.up_ms is None:
+    if link.down_ms is None or link.up_ms is None or link.has_other_path:
         return [], 0
     silent_ms = link.down_ms + ON_THE_WAY_MS
     begun = {event.seq: event for event in events if isinstance(event, Begin)}

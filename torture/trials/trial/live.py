@@ -121,7 +121,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         loads = start_loads(trial, machines, evidence, client)
         if fault is not None and fault.nas_stands_still_ms:
             nas.pause_emulator(fault.nas_stands_still_ms)
-        link = fail_link(trial, machines, loads)
+        link = fail_link(trial, machines, loads, nas)
         shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)

@@ -45,6 +45,7 @@ TRANSPORTS = {
     "iscsi_guest": WRITE_BACK,
     "nvme_tcp": WRITE_BACK,
     "nvme_tcp_single": WRITE_BACK,
+    "nvme_tcp_two": WRITE_BACK,
     "nfs_image": WRITE_BACK,
     "fileio_wb": WRITE_BACK,
     "fileio_wb_zvol": BEFORE_ZFS,

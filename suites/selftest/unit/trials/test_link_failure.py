@@ -1,0 +1,101 @@
+"""The failure of a link, with a played NAS and a clock that does not wait."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.cut_document import LinkFailure
+from torture.trials.trial.link_failure import fail_link
+
+_DEADLINE_S = 120
+
+
+class _Rig:
+    """Machines and a load that note what happens to them."""
+
+    def __init__(self, cell: str) -> None:
+        self.happened: list[str] = []
+        self.now_s = 0.0
+        self.acknowledged = 7
+        own = Cell.parse(cell)
+        self.trial = SimpleNamespace(
+            cell=own,
+            spec=SimpleNamespace(seed=5),
+            clock_ms=lambda: self.now_s * 1000,
+            transport=own[TRANSPORT],
+        )
+        network = SimpleNamespace(plug_nas=lambda is_in: self.happened.append(f"plug {is_in}"))
+        self.machines = SimpleNamespace(lab=SimpleNamespace(network=network))
+        self.nas = SimpleNamespace(must=self._must)
+
+    def sleep(self, s: float) -> None:
+        self.now_s += s
+
+    def _must(self, *argv: str, deadline_s: float) -> None:
+        assert deadline_s > 0
+        self.happened.append("lose" if "addr del" in argv[-1] else "regain")
+
+    def wait_until(self, reached: Any, *, deadline_s: float) -> bool:
+        assert deadline_s == _DEADLINE_S
+        assert not reached()
+        self.acknowledged += 1
+        self.happened.append("answered")
+        return bool(reached())
+
+    def fail(self) -> LinkFailure:
+        rig = cast("Any", self)
+        return fail_link(rig.trial, rig.machines, rig, rig.nas)
+
+
+@pytest.fixture
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> list[_Rig]:
+    rigs: list[_Rig] = []
+    monkeypatch.setattr("time.sleep", lambda s: rigs[0].sleep(s))
+    return rigs
+
+
+@pytest.mark.parametrize(
+    ("transport", "expected"),
+    [
+        ("iscsi", ["plug False", "plug True", "answered"]),
+        ("nvme_tcp", ["plug False", "plug True", "answered"]),
+        ("nvme_tcp_two", ["lose", "regain", "answered"]),
+    ],
+)
+def test_a_link_fails_and_is_mended_before_the_cut(
+    transport: str, expected: list[str], no_wait: list[_Rig]
+) -> None:
+    rig = _Rig(f"{transport}-standard-noslog-ext4-linkfails-bothdie")
+    no_wait.append(rig)
+    failure = rig.fail()
+    assert rig.happened == expected
+    assert failure.down_ms is not None
+    assert 500 <= failure.down_ms <= 2500
+    assert failure.up_ms == pytest.approx(failure.down_ms + 16_000)
+    assert failure.has_other_path == (transport == "nvme_tcp_two")
+
+
+def test_a_link_that_stays_is_left_alone(no_wait: list[_Rig]) -> None:
+    rig = _Rig("iscsi-standard-noslog-ext4-bothdie")
+    no_wait.append(rig)
+    assert rig.fail() == LinkFailure()
+    assert (rig.happened, rig.now_s) == ([], 0.0)
+
+
+def test_a_cable_is_put_in_again_after_an_interruption(no_wait: list[_Rig]) -> None:
+    rig = _Rig("iscsi-standard-noslog-ext4-linkfails-bothdie")
+    no_wait.append(rig)
+
+    def interrupted(s: float) -> None:
+        if rig.happened:
+            raise KeyboardInterrupt
+
+    rig.sleep = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        rig.fail()
+    assert rig.happened == ["plug False", "plug True"]
