@@ -36,6 +36,8 @@ class Sight(StrEnum):
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
+    OUTAGE = "outage"
+    """An operation was acknowledged while no NAS could answer, and nothing vouches for it."""
     REPLAY = "replay"
     """The walk over the recording's crash states, where there is one."""
     EMPTY = "empty"

@@ -50,14 +50,16 @@ BUGS = (
     # nothing to send again, and ends the request; `flush_end_io` then wakes the waiting fsync. A link
     # that fails for some seconds is enough: error recovery begins 7.6 to 8.6 s after the last answer.
     # The NAS lives, and lacks a flush that its client believes done. Without multipath
-    # `nvme_retry_req` sends it again. Found by this suite, with Linux 6.12 on both sides.
+    # `nvme_retry_req` sends it again. Found by this suite, with Linux 6.12 on both sides. The
+    # prediction was the audit, which asks for the flush of completed writes alone: those of the dead
+    # link have not completed, and the time of the answer shows it.
     KnownBug(
         name="nvme-multipath-flush",
         words="a failing link makes a flush over NVMe/TCP return 0 with native multipath",
         source="Linux drivers/nvme/host/multipath.c, nvme_failover_req",
         affected=Side(cell="nvme_tcp-standard-noslog-ext4-linkfails-bothdie"),
         cleared=Side(cell="nvme_tcp_single-standard-noslog-ext4-linkfails-bothdie"),
-        seen_by=Sight.AUDIT,
+        seen_by=Sight.OUTAGE,
         cuts=5,
     ),
     # The same with two paths: the flush of the lost one is not sent to the other.

@@ -99,6 +99,8 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
         for sight in (Sight.POOL, Sight.FILESYSTEM, Sight.DATA)
         if record.judgement.parts[sight] not in (None, Verdict.INTACT)
     }
+    if record.absence.unfounded:
+        said.add(Sight.OUTAGE)
     if record.walk is not None and record.walk.states_lost:
         said.add(Sight.REPLAY)
     if record.cut.is_empty and not record.is_conclusive:

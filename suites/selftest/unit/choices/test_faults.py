@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import Absence, Origin, TrialRecord
 from torture.records.scoring.detection import CONFIDENCE, cuts_for, detect, seen_by, share_for
 from torture.report.figures.summary import summarise
 from torture.trials.plan.draw import draw_planted, draw_trials
@@ -92,6 +93,10 @@ def test_each_check_that_said_something_is_counted() -> None:
     quiet = {"pool": Verdict.INTACT, "filesystem": Verdict.INTACT, "data": Verdict.INTACT}
     assert seen_by(record(Verdict.INTACT, verdicts=quiet)) == frozenset()
     assert seen_by(record(Verdict.INTACT, cut=BROKEN, verdicts=quiet)) == {Sight.AUDIT}
+    early = Absence(acknowledged_in_outage=3, unfounded=1)
+    assert seen_by(record(Verdict.INTACT, verdicts=quiet, absence=early)) == {Sight.OUTAGE}
+    vouched = replace(early, unfounded=0)
+    assert seen_by(record(Verdict.INTACT, verdicts=quiet, absence=vouched)) == frozenset()
     loud = {"pool": Verdict.UNAVAILABLE, "filesystem": None, "data": Verdict.CORRUPTED}
     assert seen_by(record(Verdict.UNAVAILABLE, verdicts=loud)) == {Sight.POOL, Sight.DATA}
 
