@@ -274,6 +274,15 @@ def test_only_findings_that_rest_on_missing_flushes_are_waived(cell: Cell) -> No
     }  # fmt: skip
 
 
+def test_a_group_is_late_by_the_timeout_of_zfs_itself_alone() -> None:
+    """With a longer one the audit accused ZFS of what its owner had asked for."""
+    cell = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+    assert waived_in(cell, issued_seq=7) == {}
+    longer = cell.with_settings({"zfs.zfs_txg_timeout": "60"})
+    assert waived_in(longer, issued_seq=7) == {Invariant.TXG_IS_IN_TIME: 0}
+    assert waived_in(cell.with_settings({"zfs.zil_slog_bulk": "1"}), issued_seq=7) == {}
+
+
 def test_a_page_names_only_settings_that_are_not_as_usual() -> None:
     usual, set_otherwise = cell_of("noslog").axes, cell_of("noslog-zstd").axes
     assert "compression" not in common_in_words([usual], ())
