@@ -67,8 +67,8 @@ BUGS = (
     # The same with two paths: the flush of the lost one is not sent to the other.
     #
     # The other path takes the requests with a bio again, and the flush is none of them. The target is
-    # there all the time, and does not get it. A failover takes 6 to 9 s, and ZFS commits a group every
-    # 5 s: with its own timeout the writes were durable in time, in 16 of 16 cuts.
+    # there all the time, and does not get it. A failover takes 6 to 9 s. With its own timeout of 5 s
+    # ZFS has committed a group by then, in 16 of 16 cuts.
     KnownBug(
         name="nvme-two-paths-flush",
         words="a lost path of two makes a flush over NVMe/TCP return 0 with native multipath",
