@@ -52,9 +52,10 @@ BUGS = (
     # nothing to send again, and ends the request; `flush_end_io` then wakes the waiting fsync. A link
     # that fails for some seconds is enough: error recovery begins 7.6 to 8.6 s after the last answer.
     # The NAS lives, and lacks a flush that its client believes done. Without multipath
-    # `nvme_retry_req` sends it again. Found by this suite, with Linux 6.12 on both sides. The
-    # prediction was the audit, which asks for the flush of completed writes alone: those of the dead
-    # link have not completed, and the time of the answer shows it.
+    # `nvme_retry_req` sends it again. Found by this suite, with Linux 6.12 on both sides.
+    #
+    # The prediction was the audit. It asks for the flush of completed writes alone, and those of the
+    # dead link have not completed. The time of the answer shows the bug.
     KnownBug(
         name="nvme-multipath-flush",
         words="a failing link makes a flush over NVMe/TCP return 0 with native multipath",
