@@ -87,7 +87,7 @@ def first_slow_motion(job: FioJob, unmodelled: FioEnd, profile: Profile, link: L
     An operation that waits for one of them needs a slower one, which `slower_motion` finds. A slower
     one than needed asks the kernels to wait for a link of a few kilobits a second, and they give up.
     `unmodelled`: the job without modelled disks and link. `profile`: that of the disk on which a
-    synchronous write waits.
+    synchronous write or a cold read waits.
     """
     return _times_for(_modelled_s(job, profile, link), 1 / unmodelled.operations_per_s)
 
@@ -114,7 +114,10 @@ def _modelled_s(job: FioJob, profile: Profile, link: Link | None) -> float:
         time_s += max(transfer_s, turn_s)
     if job.pattern is Pattern.SYNC_WRITE:
         time_s += (profile.write_us + profile.flush_us) / 1e6 / job.threads
+    if job.pattern is Pattern.SYNC_WRITE or job.pattern.is_cold:
         time_s += bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
+    if job.pattern is Pattern.COLD_RANDOM_READ:
+        time_s += (profile.read_us + profile.seek_us) / 1e6 / job.threads
     return time_s
 
 

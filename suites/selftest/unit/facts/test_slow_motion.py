@@ -118,6 +118,16 @@ def test_a_synchronous_write_waits_for_link_and_disk_at_first() -> None:
     assert first_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
 
 
+def test_a_cold_read_waits_for_its_disk_at_first() -> None:
+    """A motion for the link alone left two reads of a hard disk in a run."""
+    disk = Profile(seek_us=10_000, mib_per_s=200)
+    random, row = FioJob.parse("coldrandread-4k-t1"), FioJob.parse("coldread-128k-t1")
+    assert first_slow_motion(random, _end(1.0), disk, Link.GBE10) == 2
+    assert first_slow_motion(row, _end(1.0), disk, None) == 19
+    assert first_slow_motion(FioJob.parse("read-128k-t1"), _end(1.0), disk, None) == 1
+    assert first_slow_motion(FioJob.parse("randread-4k-t1"), _end(1.0), disk, None) == 1
+
+
 def test_without_a_model_there_is_no_slow_motion() -> None:
     assert first_slow_motion(_SYNC, _end(5.0), Profile(), None) == 1
     assert first_slow_motion(_SYNC, _end(5.0), Profile(write_us=0.01), None) == SLOWEST
