@@ -81,11 +81,11 @@ R6 = _question(
             words=words,
             cell=cell,
             order=MeasureOrder(
-                jobs=tuple(f"write-{kib:g}k-t1" for kib in BLOCKS_KIB if kib >= least),
+                jobs=tuple(f"write-{kib:g}k-t1" for kib in BLOCKS_KIB if least <= kib <= most),
                 links=SECTOR_LINKS,
             ),
         )
-        for words, cell, least in SECTORS
+        for words, cell, (least, most) in SECTORS
     ),
 )
 QUESTIONS = (R4, R2, R3, R1, R5, R6)

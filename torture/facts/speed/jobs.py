@@ -11,7 +11,7 @@ from torture.errors import HarnessError
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1000
-_CACHED_DEPTH = 16
+_CACHED_DEPTH, _CACHED_KIB = 16, 2048
 _PERCENTILES = {"50.000000": "p50_ms", "99.000000": "p99_ms"}
 
 
@@ -60,7 +60,7 @@ class FioJob:
     """A job: each of its threads waits for its own requests of `block_kib`.
 
     A sequential job, or one whose writes may be cached, has 16 of them at a time, as a page cache
-    has. All others have one.
+    has, and of large blocks 2 MiB or one. All others have one.
     """
 
     pattern: Pattern
@@ -92,12 +92,19 @@ class FioJob:
     @property
     def requests(self) -> int:
         """The requests of all threads that are under way at a time."""
-        return self.threads * (1 if self.pattern.waits_for_each else _CACHED_DEPTH)
+        return self.threads * self._depth
 
-    def _depth(self) -> tuple[str, ...]:
+    @property
+    def _depth(self) -> int:
+        if self.pattern.waits_for_each:
+            return 1
+        return max(1, min(_CACHED_DEPTH, int(_CACHED_KIB / self.block_kib)))
+
+    @property
+    def _engine(self) -> tuple[str, ...]:
         if self.pattern.waits_for_each:
             return ("--ioengine=psync",)
-        return ("--ioengine=libaio", f"--iodepth={_CACHED_DEPTH}")
+        return ("--ioengine=libaio", f"--iodepth={self._depth}")
 
     def command(self, target: str, *, size_mib: int, warm_up_s: float, run_s: float) -> list[str]:
         """The command line for a device or file (fio(1)); the report is JSON.
@@ -106,7 +113,7 @@ class FioJob:
         """
         part_mib = size_mib // self.threads
         words = [
-            "fio", "--name=speed", f"--filename={target}", f"--rw={self.pattern.of_fio}", *self._depth(),
+            "fio", "--name=speed", f"--filename={target}", f"--rw={self.pattern.of_fio}", *self._engine,
             f"--bs={round(self.block_kib * 1024)}", f"--numjobs={self.threads}", "--thread",
             f"--size={part_mib}m", f"--offset_increment={part_mib}m", "--direct=1",
             f"--ramp_time={warm_up_s:g}s", f"--runtime={run_s:g}s",

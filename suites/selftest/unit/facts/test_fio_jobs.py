@@ -61,6 +61,17 @@ def test_jobs_that_wait_for_nothing_have_many_requests_and_no_flush() -> None:
     assert FioJob.parse("randread-4k-t4").requests == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [("write-0.5k-t1", 16), ("write-128k-t1", 16), ("write-1024k-t1", 2), ("read-8192k-t4", 1)],
+)
+def test_large_blocks_are_fewer_at_a_time(name: str, depth: int) -> None:
+    """Sixteen of 8 MiB on a slowed link of 1 GbE took longer than any patience."""
+    job = FioJob.parse(name)
+    assert f"--iodepth={depth}" in job.command("/x", size_mib=64, warm_up_s=1, run_s=1)
+    assert job.requests == depth * job.threads
+
+
 @pytest.mark.parametrize(("pattern", "rw"), [("coldread", "read"), ("coldrandread", "randread")])
 def test_a_cold_job_reads_its_data_once(pattern: str, rw: str) -> None:
     """A second pass would find them in the NAS's memory."""
