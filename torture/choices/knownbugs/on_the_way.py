@@ -70,6 +70,9 @@ BUGS = (
     # The other path takes the requests with a bio again, and the flush is none of them. The target is
     # there all the time, and does not get it. A failover takes 6 to 9 s. With its own timeout of 5 s
     # ZFS has committed a group by then, in 16 of 16 cuts.
+    #
+    # The prediction was 5 cuts, and 6 of 15 showed it. For the audit, any block of the intent log will
+    # do that was written after an operation began. Another writer's may have been in time.
     KnownBug(
         name="nvme-two-paths-flush",
         words="a lost path of two makes a flush over NVMe/TCP return 0 with native multipath",
@@ -77,7 +80,7 @@ BUGS = (
         affected=Side(cell=f"nvme_tcp_two-{_SLOW_GROUPS}"),
         cleared=Side(cell=f"nvme_tcp_single-{_SLOW_GROUPS}"),
         seen_by=Sight.AUDIT,
-        cuts=5,
+        cuts=12,
     ),
     # The replay of ZFS's intent log forgets an access time. An exclusive creation over NFS, which the
     # client sends again, then meets its own file.

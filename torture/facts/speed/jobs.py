@@ -60,7 +60,7 @@ class FioJob:
     """A job: each of its threads waits for its own requests of `block_kib`.
 
     A sequential job, or one whose writes may be cached, has 16 of them at a time, as a page cache
-    has, and of large blocks 2 MiB or one. All others have one.
+    has. Of large blocks it has 2 MiB at a time, or one block. All others have one.
     """
 
     pattern: Pattern
