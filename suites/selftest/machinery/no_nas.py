@@ -12,7 +12,6 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
-from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
@@ -135,9 +134,7 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         shelf.halt_with_freeze(client)
         hit = wait_for_moment(trial.plan.cut, shelf, loads, client)
         power_cut = machines.cut((client,))
-        state, _ = keep_cut(
-            trial, machines, evidence, loads, power_cut, hit=hit, link=LinkFailure()
-        )
+        state, _ = keep_cut(trial, machines, evidence, loads, power_cut, hit=hit, link=None)
         machines.begin_checker()
         shelf.start((_DISK,), view=state)
         checker = machines.checker()

@@ -139,8 +139,8 @@ class CutDocument(Document):
     publishing_ms: Finite | None = None
     published_ms: Finite | None = None
     """When the returned NAS began to offer its volume again, and when the volume was there."""
-    link: LinkFailure = field(default_factory=LinkFailure)
-    """The failure of the NAS's link before the cut; empty where it stayed."""
+    link: LinkFailure | None = None
+    """The failure of the NAS's link before the cut; None where it stayed."""
     plan: dict[str, Any] = field(default_factory=dict)
     """The plan, as `torture.trials.plan.cut_plan.CutPlan.as_json` gives it."""
     hit: bool | None = None

@@ -60,9 +60,9 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
     """
     cut = evidence.cut
     before, after = _parted(evidence)
-    found, unfounded = _through_a_dead_link(before, cut.link, sync=sync)
-    counted = Absence()
-    if cut.link.down_ms is not None and not cut.link.has_other_path:
+    found, unfounded, counted = list[Done](), 0, Absence()
+    if cut.link is not None and not cut.link.has_other_path:
+        found, unfounded = _through_a_dead_link(before, cut.link, sync=sync)
         counted = Absence(
             acknowledged_in_outage=len(found), unfounded=unfounded, lines=_lines_of(found)
         )
@@ -106,10 +106,10 @@ def _through_a_dead_link(
 ) -> tuple[list[Done], int]:
     """The acknowledgements while the NAS's link was down, and how many of them are unfounded.
 
-    An operation counts as begun there if it began when nothing was on the way any more. None counts
-    where another path was left: then the audit alone asks for their flushes.
+    An operation counts as begun there if it began when nothing was on the way any more. Where another
+    path was left, the audit alone asks for their flushes.
     """
-    if link.down_ms is None or link.up_ms is None or link.has_other_path:
+    if link.down_ms is None or link.up_ms is None:
         return [], 0
     silent_ms = link.down_ms + ON_THE_WAY_MS
     begun = {event.seq: event for event in events if isinstance(event, Begin)}

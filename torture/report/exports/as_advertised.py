@@ -7,7 +7,7 @@ from pathlib import Path
 from torture.facts.stats.rates import in_words
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
-from torture.report.figures.promises import held_promises
+from torture.report.figures.advertised_values import advertised_values
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
@@ -29,7 +29,7 @@ def export_advertised(store: Store, folder: Path) -> tuple[Path, ...]:
             held.words,
             in_words(held.broken),
         ]
-        for held in held_promises(store)
+        for held in advertised_values(store)
     ]
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],

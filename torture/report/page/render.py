@@ -22,6 +22,7 @@ from markupsafe import Markup
 from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import bound_in_words, counts_in_words, in_words, interval_in_words
 from torture.records.record.run_document import RunDocument
+from torture.report.figures.advertised_values import advertised_values
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
     Theory,
@@ -33,7 +34,6 @@ from torture.report.figures.answer import (
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.grid import axes_rank, grid_of
 from torture.report.figures.pairs import Pair, compared, neighbours
-from torture.report.figures.promises import held_promises
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.sentence import answer_in_words, question_in_words
 from torture.report.figures.wording import (
@@ -119,7 +119,7 @@ def render_page(store: Store) -> str:
         choices_more=max(0, len(fastest) - _CHOICES_MAX),
         is_emulated=_is_emulated(store),
         findings=known_findings(),
-        promises=held_promises(store),
+        advertised=advertised_values(store),
         losses=losses,
         losses_count=losses_count,
         audited=audit_in_words(store.audited()),

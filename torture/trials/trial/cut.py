@@ -48,7 +48,7 @@ def keep_cut(
     cut: PowerCut,
     *,
     hit: bool,
-    link: LinkFailure,
+    link: LinkFailure | None,
 ) -> tuple[Path, Confirmation]:
     """Audit a cut; write `cut.json` and the crash state to recover.
 

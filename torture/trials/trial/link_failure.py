@@ -18,15 +18,15 @@ _ANSWER_DEADLINE_S = 120
 """TCP sends again after twice the time each, and initiators log in anew."""
 
 
-def fail_link(trial: Trial, machines: Machines, loads: Loads, nas: Machine) -> LinkFailure:
+def fail_link(trial: Trial, machines: Machines, loads: Loads, nas: Machine) -> LinkFailure | None:
     """Fail the NAS's link for the cell's time; return once an operation was acknowledged after it.
 
     A NAS with two addresses loses the first one, and any other NAS is unplugged. Does nothing, and
-    returns an empty failure, where the link stays. Raises `HarnessError` without a cable to pull.
+    returns None, where the link stays. Raises `HarnessError` without a cable to pull.
     """
     down_s = trial.cell[NAS_LINK]
     if not down_s:
-        return LinkFailure()
+        return None
     drawn = random.Random(f"link fails/{trial.spec.seed}")
     time.sleep(drawn.uniform(*_BEGINS_MS) / 1000)
     _switch(trial, machines, nas, is_up=False)

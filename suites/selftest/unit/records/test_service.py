@@ -159,8 +159,9 @@ def test_an_acknowledgement_through_a_dead_link_is_dated(
     link = LinkFailure(down_ms=500.0, up_ms=8500.0)
     absence = absence_of(story.evidence(CutDocument(t_ms=12_000.0, link=link)), sync=sync)
     assert (absence.acknowledged_in_outage, absence.unfounded) == expected
-    steady = absence_of(story.evidence(CutDocument(t_ms=12_000.0)), sync=sync)
-    assert steady.acknowledged_in_outage is None
+    for other in (None, replace(link, has_other_path=True)):
+        steady = absence_of(story.evidence(CutDocument(t_ms=12_000.0, link=other)), sync=sync)
+        assert steady.acknowledged_in_outage is None
 
 
 @pytest.mark.parametrize(

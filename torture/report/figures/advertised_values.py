@@ -18,7 +18,7 @@ _NO_PROMISE = "0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldPromise:
+class AdvertisedValue:
     """A promise of a transport's disks or mounts, in one release."""
 
     transport: str
@@ -89,7 +89,7 @@ _PROMISES = (
 )
 
 
-def held_promises(store: Store) -> list[HeldPromise]:
+def advertised_values(store: Store) -> list[AdvertisedValue]:
     """All promises of a store's trials, by transport and release."""
     groups: dict[tuple[str, ...], list[TrialRecord]] = {}
     for _, record in store.lines(only="is_advertised"):
@@ -98,10 +98,10 @@ def held_promises(store: Store) -> list[HeldPromise]:
             transport = record.axes.get(TRANSPORT.field, "")
             key = (transport, record.zfs, where.linux_nas, where.linux_client)
             groups.setdefault(key, []).append(record)
-    return [held for key in sorted(groups) for held in _held(key, groups[key])]
+    return [held for key in sorted(groups) for held in _values_of(key, groups[key])]
 
 
-def _held(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[HeldPromise]:
+def _values_of(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[AdvertisedValue]:
     transport, zfs, nas, client = key
     known = {choice.name: choice.words for choice in TRANSPORT.choices}
     release = f"OpenZFS {zfs}, Linux {nas}" + (f", client {client}" if client != nas else "")
@@ -113,7 +113,7 @@ def _held(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[HeldPr
             continue
         asked = [record for record in having if promise.is_asked(record)]
         broken = sum(map(promise.is_broken, asked))
-        yield HeldPromise(
+        yield AdvertisedValue(
             transport=known.get(transport, transport),
             release=release,
             name=promise.name,
