@@ -136,6 +136,7 @@ def test_the_promises_are_on_the_page(tmp_path: Path) -> None:
     assert "2 promises of disks and mounts, 1 of them broken" in page
     section = page.partition('aria-label="advertised against kept"')[2].partition("</table>")[0]
     assert "2/2 100 %" in section
+    assert "so does FUA its own" in section, "the words are Markdown's"
     assert "&lt;script&gt;write back" in section
     with Store.open([write_run(tmp_path / "none", _records(2, client={}))]) as store:
         assert "advertised against kept" not in render_page(store)
