@@ -20,6 +20,7 @@ from torture.facts.recording.roles import (
     ZIL_MAGIC_AT,
 )
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.due.completions import Completions
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 
@@ -216,6 +217,10 @@ class Story:
         """Where acknowledgements are of no names."""
         return list(self._audit(cut=None, sync=Sync.STANDARD, names_are_volatile=True).findings)
 
+    def findings_of_groups(self, *, late_ms: int) -> list[Finding]:
+        """Where transaction groups may come so late."""
+        return list(self._audit(cut=None, sync=Sync.STANDARD, late_ms=late_ms).findings)
+
     def phase(self, *, length_shows_metadata: bool = True) -> Phase | None:
         return self._audit(
             cut=None, sync=Sync.DISABLED, length_shows_metadata=length_shows_metadata
@@ -277,6 +282,7 @@ class Story:
         completions: Completions | None = None,
         names_are_volatile: bool = False,
         length_shows_metadata: bool = True,
+        late_ms: int = LATE_MS,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
         return audit(
@@ -287,6 +293,7 @@ class Story:
             whole_on=self.whole_on,
             names_are_volatile=names_are_volatile,
             length_shows_metadata=length_shows_metadata,
+            late_ms=late_ms,
         )
 
     def recorded(self) -> Recording:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import NFS_EXPORT, SYNC, TRANSPORT
+from torture.choices.matrix.axes import NFS_EXPORT, SETTINGS, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import CompletedWrite
 from torture.facts.axes.sync import NfsExport, Sync
+from torture.oracles.audit.commits import LATE_MS
 
 
 def acknowledged_sync_of(cell: Cell) -> Sync:
@@ -42,3 +43,14 @@ def completed_sync_of(cell: Cell) -> Sync:
             return Sync.STANDARD
         case _:
             return sync
+
+
+_TXG_TIMEOUT_S = 5
+"""ZFS's own `zfs_txg_timeout` (zfs(4))."""
+
+
+def late_ms_of(cell: Cell) -> int:
+    """How long after an acknowledgement a transaction group may begin: longer where ZFS is set so."""
+    value = cell[SETTINGS].tunables.get("zfs_txg_timeout", "")
+    timeout_s = int(value) if value.isdecimal() else _TXG_TIMEOUT_S
+    return LATE_MS + max(0, timeout_s - _TXG_TIMEOUT_S) * 1000

@@ -5,7 +5,7 @@ The audit counts them, and they are no finding against ZFS.
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import ADMINISTRATION, SETTINGS
+from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.oracles.audit.invariants import Invariant
@@ -26,7 +26,7 @@ _ABOUT_FLUSHES = _ABOUT_THE_LOG | {
 
 
 def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
-    """The invariants that ZFS is set to break, by missing flushes or late groups, or administration.
+    """The invariants that need flushes that ZFS is set not to send, or that administration breaks.
 
     Each has the recording's event from which on it is waived. `issued_seq` is the event before the
     administration's command. Losses count against the cell's guarantee, as in any cell. Invariants
@@ -34,13 +34,7 @@ def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
     """
     administration = cell[ADMINISTRATION]
     own = frozenset[Invariant]() if administration is None else administration.waived
-    return dict.fromkeys(own, issued_seq) | dict.fromkeys(_of_flushes(cell) | _of_groups(cell), 0)
-
-
-def _of_groups(cell: Cell) -> frozenset[Invariant]:
-    """A transaction group is in time by ZFS's own `zfs_txg_timeout`, of 5 s (zfs(4))."""
-    is_set = "zfs_txg_timeout" in cell[SETTINGS].tunables
-    return frozenset({Invariant.TXG_IS_IN_TIME}) if is_set else frozenset()
+    return dict.fromkeys(own, issued_seq) | dict.fromkeys(_of_flushes(cell), 0)
 
 
 def _of_flushes(cell: Cell) -> frozenset[Invariant]:

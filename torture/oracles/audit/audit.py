@@ -16,7 +16,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.commits import Commits, Groups
+from torture.oracles.audit.commits import LATE_MS, Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
 from torture.oracles.audit.due.completions import Completions, overdue_in
@@ -47,6 +47,7 @@ def audit(
     names_are_volatile: bool = False,
     length_shows_metadata: bool = True,
     only_groups_write: bool = True,
+    late_ms: int = LATE_MS,
 ) -> Audit:
     """Audit the events up to and including `cut`, and the client's requests completed by then.
 
@@ -63,6 +64,7 @@ def audit(
       (`torture.facts.recording.roles`).
     - `only_groups_write`: whether only transaction groups and the ZIL write, and no resilver. Then a
       committed group vouches for everything before its first write, otherwise before its uberblock.
+    - `late_ms`: how long after an acknowledgement a group may begin (`torture.oracles.audit.commits`).
 
     Raises what `Recording.payload` raises.
     """
@@ -81,6 +83,7 @@ def audit(
         operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
         pointed=pointed,
+        late_ms=late_ms,
     )
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
@@ -123,6 +126,7 @@ class _Auditor:
     pointed: Pointed
     returns: dict[int, Returned]
     operations: Operations
+    late_ms: int
     findings: list[Finding] = field(default_factory=list)
     _writes: dict[Role, Coverage] = field(
         default_factory=lambda: {role: Coverage() for role in Role}
@@ -144,7 +148,7 @@ class _Auditor:
             pointed=self._pointed_writes,
             length_shows_metadata=self.length_shows_metadata,
         )
-        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
+        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK], late_ms=self.late_ms)
         self.labels = Labels(
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
         )

@@ -68,6 +68,8 @@ class Commits:
     """Follows a recording. `uberblocks` is the coverage of the uberblocks."""
 
     uberblocks: Coverage
+    late_ms: int = LATE_MS
+    """`LATE_MS`, or longer where ZFS is set to wait longer."""
     _begun_ns: int | None = None
     """When the first write of the current transaction group was submitted."""
     _begun_ns_of: dict[int, int] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class Commits:
         if self._is_counting:
             self._quiet_ns += min(event.time_ns - self._last_ns, _GAP_MS_MAX * _NS_PER_MS)
         self._last_ns = event.time_ns
-        is_late = self._quiet_ns > LATE_MS * _NS_PER_MS
+        is_late = self._quiet_ns > self.late_ms * _NS_PER_MS
         if is_late:
             self._stop_counting()
         return is_late

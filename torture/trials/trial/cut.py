@@ -11,6 +11,7 @@ from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import (
     completed_sync_of,
     flushed_data_sync_of,
+    late_ms_of,
     names_are_volatile_in,
 )
 from torture.choices.matrix.waived import waived_in
@@ -196,6 +197,7 @@ def _audited(
         names_are_volatile=names_are_volatile_in(cell),
         length_shows_metadata=shows_metadata_by_length(cell),
         only_groups_write=cell[ADMINISTRATION] is None,
+        late_ms=late_ms_of(cell),
     )
     if trial.filesystem.looks_like_zfs:
         found = found.marks_only()

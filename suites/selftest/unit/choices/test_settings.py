@@ -13,6 +13,7 @@ from hypothesis import given
 from suites.selftest.unit.every_cell import SETTINGS, any_cell
 from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, ROOT
 from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.durability import late_ms_of
 from torture.choices.matrix.guarantees import flushes_its_log, guarantee_of
 from torture.choices.matrix.waived import waived_in
 from torture.choices.transports.iscsi import Iscsi
@@ -22,6 +23,7 @@ from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, BOOT_SWEEPS, EVERY_
 from torture.facts.recording.disks import Persistence
 from torture.machines.nas.pool import create_script, pool_disks, whole_on
 from torture.machines.nas.settings import parameters_script, settings_of, volume_options_of
+from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.report.figures.wording import common_in_words, varying_axes
@@ -274,13 +276,24 @@ def test_only_findings_that_rest_on_missing_flushes_are_waived(cell: Cell) -> No
     }  # fmt: skip
 
 
-def test_a_group_is_late_by_the_timeout_of_zfs_itself_alone() -> None:
-    """With a longer one the audit accused ZFS of what its owner had asked for."""
-    cell = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+@pytest.mark.parametrize(
+    ("settings", "late_ms"),
+    [
+        ({}, LATE_MS),
+        ({"zfs.zil_slog_bulk": "1"}, LATE_MS),
+        ({"zfs.zfs_txg_timeout": "1"}, LATE_MS),
+        ({"zfs.zfs_txg_timeout": "5"}, LATE_MS),
+        ({"zfs.zfs_txg_timeout": "60"}, LATE_MS + 55_000),
+        ({"zfs.zfs_txg_timeout": "0x3c"}, LATE_MS),
+    ],
+)
+def test_a_group_is_late_by_the_timeout_that_zfs_is_set_to(
+    settings: dict[str, str], late_ms: int
+) -> None:
+    """With a longer one the audit accused ZFS of the things that its owner had asked for."""
+    cell = Cell.parse("iscsi-always-noslog-btrfs-bothdie").with_settings(settings)
+    assert late_ms_of(cell) == late_ms
     assert waived_in(cell, issued_seq=7) == {}
-    longer = cell.with_settings({"zfs.zfs_txg_timeout": "60"})
-    assert waived_in(longer, issued_seq=7) == {Invariant.TXG_IS_IN_TIME: 0}
-    assert waived_in(cell.with_settings({"zfs.zil_slog_bulk": "1"}), issued_seq=7) == {}
 
 
 def test_a_page_names_only_settings_that_are_not_as_usual() -> None:

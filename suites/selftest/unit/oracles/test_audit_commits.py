@@ -31,6 +31,17 @@ def test_a_nas_that_never_commits_is_detected_by_its_acknowledgements(story: Sto
     assert late[0].event <= last
 
 
+@pytest.mark.parametrize(("late_ms", "is_late"), [(8_000, True), (9_000, True), (63_000, False)])
+def test_a_nas_that_is_set_to_wait_is_late_later(story: Story, late_ms: int, is_late: bool) -> None:
+    story.write(BLOCK)
+    for number in range(1, 21):
+        story.begins(number)
+        story.write(zil_block())
+        story.flush()
+        story.is_done(number, later_ms=500)
+    assert bool(story.findings_of_groups(late_ms=late_ms)) is is_late
+
+
 def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
     for number in range(1, 40):
         story.begins(number)
