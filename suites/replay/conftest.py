@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from rich import box
@@ -99,6 +99,7 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "checked again",
         "states/h",
         "ms a recovery",
+        "MiB left",
         "ms a content",
         "trial",
         *["blocks run"] * is_covered,
@@ -118,6 +119,7 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             _checked_again(walk),
             f"{per_hour:.0f}",
             _recovery_ms(walk),
+            _first_and_last(walk.nas_available_mib),
             _each(walk.checking_ms, walk.contents),
             record.verdict,
             *[_blocks_run(walk)] * is_covered,
@@ -128,6 +130,10 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
 def _recovery_ms(walk: WalkDocument) -> str:
     mean = _each(walk.recovering_ms, walk.recovered + walk.repeated + walk.proofs_repeated)
     return f"{mean} ({walk.first_ms} first, {walk.last_ms} last)" if walk.first_ms else mean
+
+
+def _first_and_last(mib: Sequence[int]) -> str:
+    return f"{mib[0]} first, {mib[-1]} last" if mib else "-"
 
 
 def _each(ms: int, count: int) -> str:

@@ -27,8 +27,8 @@ from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.machines.nas.pool import pool_disks
 from torture.trials.plan.draw import draw_planted
 from torture.trials.trial.archive import unpack_recordings
-from torture.trials.trial.walk.engine import GaveUp, Recovered
-from torture.trials.trial.walk.native_engine import NativeEngine
+from torture.trials.trial.walk.engines.engine import GaveUp, Recovered
+from torture.trials.trial.walk.engines.native_engine import NativeEngine
 
 _FAULT = "zil-nocacheflush"
 """A trial with any planted fault keeps its recording."""

@@ -145,12 +145,11 @@ class WalkDocument(Document):
     walked_ms: Count = 0
     """The time of all recoveries and checks, without the recording."""
     first_ms: Count = 0
-    """The median time of a recovery among the first hundred; 0 where there were not two hundred.
-
-    Of the load's recording, whose states one NAS recovers. Cuts amid a recovery have another NAS.
-    """
+    """The median time of the load's first hundred recoveries, by one NAS; 0 below two hundred."""
     last_ms: Count = 0
     """The same of the last hundred: a NAS that stays up must not become slower."""
+    nas_available_mib: tuple[Count, ...] = ()
+    """The memory that this NAS had left after each hundred; empty where the native engine spared it."""
     recovering_ms: Count = 0
     """Of it, the time of the engines' recoveries, with the end of each one before."""
     checking_ms: Count = 0

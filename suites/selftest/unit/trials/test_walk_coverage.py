@@ -12,7 +12,7 @@ from suites.selftest.unit.facts.test_blocks import TABLE, notes
 from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import FileCoverage, WalkCoverage, WalkDocument
 from torture.facts.zfs.blocks import Blocks
-from torture.trials.trial.walk.code_coverage import Coverage
+from torture.trials.trial.walk.engines.code_coverage import Coverage
 
 _BLOCKS = Blocks.parse(TABLE)
 

@@ -34,9 +34,9 @@ from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
-from torture.trials.trial.walk.engine import recovered_of
+from torture.trials.trial.walk.engines.engine import recovered_of
+from torture.trials.trial.walk.engines.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.ground import FirstEnd
-from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.shrink import Dropped, fewest, smallest
 from torture.trials.trial.walk.walk import (
     ground_and_states,

@@ -21,8 +21,8 @@ from suites.selftest.unit.facts.test_layers import (
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.states.layers import Layers
 from torture.facts.states.origins import PAGE, Origins, Pages
-from torture.trials.trial.walk.engine import Recovered
-from torture.trials.trial.walk.proofs import Proofs
+from torture.trials.trial.walk.engines.engine import Recovered
+from torture.trials.trial.walk.engines.proofs import Proofs
 
 _SIZES = dict.fromkeys(NAMES, SECTOR * SECTORS)
 _ALL = np.arange(SECTOR * SECTORS // PAGE)

@@ -35,7 +35,9 @@ def _verdict_by_dropped_writes(
 
 
 def _walked(states: list[DistinctState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Walker:
-    engines: Any = SimpleNamespace(reached_new=0, coverage=None, document=WalkDocument())
+    engines: Any = SimpleNamespace(
+        reached_new=0, coverage=None, document=WalkDocument(), nas_available_mib=lambda: 500
+    )
     recording: Any = SimpleNamespace(events=[], disks=[])
     ground: Any = SimpleNamespace(recording=recording, acknowledged=None)
     trial: Any = SimpleNamespace(
@@ -85,17 +87,16 @@ def test_a_recovery_is_cut_from_a_state_that_lost_nothing(
     assert walker.next_root(states[:1]) is None
 
 
-def test_the_first_and_the_last_hundred_recoveries_are_timed(
+def test_the_memory_of_the_nas_is_that_of_the_loads_own_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Cuts amid a recovery have another NAS."""
     walker = _walked([_state(1)], tmp_path, monkeypatch)
-    walker._spent_s["recovering"] = [0.1] * 150 + [0.2] * 49
-    walker.recover_all(walker.ground, [_state(2)], until_s=time.monotonic() + 60)
-    assert (walker.document.first_ms, walker.document.last_ms) == (0, 0)
-    walker._spent_s["recovering"] += [0.2]
-    walker.recover_all(walker.ground, [_state(3)], until_s=time.monotonic() + 60)
-    assert (walker.document.first_ms, walker.document.last_ms) == (100, 150)
+    walker._times._recovering_s += [0.1] * 200
     amid_recovery: Any = SimpleNamespace(**vars(walker.ground) | {"acknowledged": 3})
-    walker._spent_s["recovering"] += [0.9] * 100
-    walker.recover_all(amid_recovery, [_state(4)], until_s=time.monotonic() + 60)
-    assert (walker.document.first_ms, walker.document.last_ms) == (100, 150)
+    walker.recover_all(amid_recovery, [_state(2)], until_s=time.monotonic() + 60)
+    assert not walker.document.nas_available_mib
+    own: Any = SimpleNamespace(**vars(walker.ground) | {"acknowledged": None})
+    walker.recover_all(own, [_state(3)], until_s=time.monotonic() + 60)
+    assert walker.document.nas_available_mib == (500,)
+    assert walker.document.recovering_ms == 20_000

@@ -13,7 +13,7 @@ from torture.trials.trial.check import check
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines import Engines
+from torture.trials.trial.walk.engines.engines import Engines
 from torture.trials.trial.walk.offers import OfferedDisk, OfferedFiles
 from torture.trials.trial.walk.reader import ResidentReader
 

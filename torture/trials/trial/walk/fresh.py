@@ -16,7 +16,7 @@ from torture.trials.trial.recovery import bring_nas_back, observe_status
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engine import health_in_words
+from torture.trials.trial.walk.engines.engine import health_in_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

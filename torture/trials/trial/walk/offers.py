@@ -16,7 +16,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.storage import storage_must
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines import Engines
+from torture.trials.trial.walk.engines.engines import Engines
 
 _DISK = "vm"
 _DEVICE = "/dev/vdb"

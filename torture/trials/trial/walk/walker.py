@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from torture.facts.evidence.cut_document import Confirmation
@@ -32,10 +30,11 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
-from torture.trials.trial.walk.engine import GaveUp, Recovered
-from torture.trials.trial.walk.engines import engines_of
+from torture.trials.trial.walk.engines.engine import GaveUp, Recovered
+from torture.trials.trial.walk.engines.engines import engines_of
 from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
 from torture.trials.trial.walk.shrink import smallest
+from torture.trials.trial.walk.times import Times
 
 _LOSSES_KEPT = 20
 _KINDS_SHRUNK_MAX = 4
@@ -45,7 +44,6 @@ _REPEATED_EVERY = 50
 proven equal to an earlier one is recovered all the same."""
 _COMPARED_FIRST = 4
 """So many first states are recovered by both engines: a mistake of all states shows at once."""
-_HUNDRED = 100
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
 
@@ -93,7 +91,7 @@ class Walker:
         self._is_proven = False
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
-        self._spent_s: dict[str, list[float]] = {"recovering": [], "checking": []}
+        self._times = Times()
         self._outcomes: Counter[str] = Counter()
         self.first_ends: dict[str, FirstEnd] = {}
         """Of each content the first state of the load's recording that had it."""
@@ -148,12 +146,12 @@ class Walker:
 
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
-        coverage, spent_s = self._engines.coverage, self._spent_s["recovering"]
-        if not is_nested and len(spent_s) >= 2 * _HUNDRED:
-            first_ms, last_ms = _median_ms(spent_s[:_HUNDRED]), _median_ms(spent_s[-_HUNDRED:])
-            self.document = replace(self.document, first_ms=first_ms, last_ms=last_ms)
+        coverage = self._engines.coverage
+        if not is_nested:
+            available_mib = self._engines.nas_available_mib
+            self.document = self._times.with_drift(self.document, available_mib=available_mib)
         self.document = replace(
-            self.document,
+            self._times.with_sums(self.document),
             recovered=self._states["recovered"],
             proven=self._states["proven"],
             amid_recovery=self.document.amid_recovery + is_nested,
@@ -172,8 +170,6 @@ class Walker:
             unknown=dict(self._unknown),
             coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
-            recovering_ms=round(sum(spent_s) * 1000),
-            checking_ms=round(sum(self._spent_s["checking"]) * 1000),
         )
 
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
@@ -229,7 +225,7 @@ class Walker:
                 return scouted
         self._is_proven = False
         try:
-            with self._timed("recovering"):
+            with self._times.recovering():
                 recovered = self._engines.recover(crash_state, again=again)
             return self._judge(crash_state, recovered)
         except (StorageFailed, GuestDied) as failure:
@@ -254,7 +250,7 @@ class Walker:
             self._is_proven = True
             return self._judge(state, proven)
         try:
-            with self._timed("recovering"):
+            with self._times.recovering():
                 recovered = self._engines.scout(
                     state, again=again, compared=compared, proven=proven
                 )
@@ -286,16 +282,8 @@ class Walker:
         """A client's look at the state that was just recovered, or at an equal one before."""
         if (seen := self._contents.seen(content)) is not None:
             return seen
-        with self._timed("checking"):
+        with self._times.checking():
             return self._contents.inspect(content, self._engines)
-
-    @contextmanager
-    def _timed(self, work: str) -> Iterator[None]:
-        begun_s = time.monotonic()
-        try:
-            yield
-        finally:
-            self._spent_s[work].append(time.monotonic() - begun_s)
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
         is_new = len(self._shrunk) < _KINDS_SHRUNK_MAX and not any(
@@ -339,10 +327,6 @@ class Walker:
                 len(torn.sectors or ()) if torn is not None and torn.submission == submission else 0
             ),
         )
-
-
-def _median_ms(times_s: Sequence[float]) -> int:
-    return round(median(times_s) * 1000)
 
 
 def _number_of_ones(counts: Mapping[Any, int]) -> int:

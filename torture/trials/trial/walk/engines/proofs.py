@@ -15,7 +15,7 @@ import numpy as np
 
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.states.origins import Origins, Pages, Sectors
-from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.engines.engine import Recovered
 
 _KNOWN_MAX = 2000
 """A recovery keeps some 200 KB. Of more recoveries, the one that proved nothing for longest goes."""

@@ -20,8 +20,8 @@ from torture.machines.lab.recovery_programs import guest_program
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.resident import PORT, ResidentProgram
-from torture.trials.trial.walk.engine import Recovered, recovered_of
-from torture.trials.trial.walk.ranges import Ranges
+from torture.trials.trial.walk.engines.engine import Recovered, recovered_of
+from torture.trials.trial.walk.engines.ranges import Ranges
 
 _PROGRAM = "/run/recover"
 _RANGES = "/run/recover.ranges"
@@ -36,6 +36,9 @@ _READ_DEADLINE_S = 60
 _COPY_DEADLINE_S = 60
 _STILL = "udevadm settle; udevadm control --exit; modprobe zfs; echo 3 > /proc/sys/vm/drop_caches"
 """Shell: without udevd no program reads the disks between two states."""
+
+_AVAILABLE = "awk '/^MemAvailable:/ { print $2 }' /proc/meminfo"
+"""Shell: KiB (proc_meminfo(5))."""
 
 
 class KernelEngine:
@@ -142,6 +145,10 @@ class KernelEngine:
                     image.seek(offset)
                     image.write(content)
         connection.close()
+
+    def available_mib(self) -> int:
+        """The memory that the NAS has left."""
+        return int(self._must(_AVAILABLE)) // 1024
 
     def close(self) -> None:
         """See `Engine`."""

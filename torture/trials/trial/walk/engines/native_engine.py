@@ -24,10 +24,10 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
 from torture.facts.states.layers import Layers
 from torture.facts.states.origins import Origins, Pages
-from torture.trials.trial.walk.code_coverage import Coverage
-from torture.trials.trial.walk.engine import GaveUp, Recovered, recovered_of
-from torture.trials.trial.walk.proofs import Proofs
-from torture.trials.trial.walk.ranges import Ranges
+from torture.trials.trial.walk.engines.code_coverage import Coverage
+from torture.trials.trial.walk.engines.engine import GaveUp, Recovered, recovered_of
+from torture.trials.trial.walk.engines.proofs import Proofs
+from torture.trials.trial.walk.engines.ranges import Ranges
 
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
 _MIB = 1024 * 1024

@@ -24,11 +24,11 @@ from torture.machines.lab.machine import GuestDied, Machine
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.code_coverage import Coverage
-from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
-from torture.trials.trial.walk.kernel_engine import KernelEngine
-from torture.trials.trial.walk.native_engine import NativeEngine
-from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+from torture.trials.trial.walk.engines.code_coverage import Coverage
+from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
+from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
+from torture.trials.trial.walk.engines.native_engine import NativeEngine
+from torture.trials.trial.walk.engines.ranges import Ranges, grains_of, grains_with_data
 
 _ZVOL = "/dev/zd0"
 """Without udevd a zvol has no other name than the kernel's."""
@@ -133,6 +133,12 @@ class Engines:
         """The NAS with the state that the kernel's ZFS recovered last."""
         assert isinstance(self._last, KernelEngine), "another engine recovered the state"
         return self._last.nas
+
+    def nas_available_mib(self) -> int | None:
+        """The memory that is left to the NAS that stays up; None where the scout spares it."""
+        if self.has_scout or not isinstance(self._kernel, KernelEngine):
+            return None
+        return self._kernel.available_mib()
 
     def end_kernel(self) -> None:
         """End the NAS of the kernel's ZFS, which a state hung or crashed."""

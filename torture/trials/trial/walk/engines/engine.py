@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
-from torture.trials.trial.walk.ranges import Ranges
+from torture.trials.trial.walk.engines.ranges import Ranges
 
 _VDEV_STATES = (
     "UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE",
