@@ -278,7 +278,7 @@ class Machine:
         how = "its QEMU is gone" if crash is None else "its kernel crashed"
         words = end_of_console(console, lines=_LINES)
         raise GuestDied(
-            f"{self.name} stopped by itself: {how}; its console says\n" + "\n".join(words),
+            "\n".join((f"{self.name} stopped by itself: {how}", "its console says:", *words)),
             machine=self,
             kernel_crashed=crash is not None,
         )
