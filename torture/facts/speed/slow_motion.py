@@ -81,15 +81,26 @@ def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
     return min(end.operations_per_s / unmodelled.operations_per_s, 1.0)
 
 
-def first_slow_motion(job: FioJob, unmodelled: FioEnd, profile: Profile, link: Link | None) -> int:
+def first_slow_motion(
+    job: FioJob,
+    unmodelled: FioEnd,
+    profile: Profile,
+    link: Link | None,
+    *,
+    syncs_every_write: bool = False,
+) -> int:
     """The slow motion to try first: that of an operation that waits for the link and for the disk.
 
     An operation that waits for one of them needs a slower one, which `slower_motion` finds. A slower
     one than needed asks the kernels to wait for a link of a few kilobits a second, and they give up.
     `unmodelled`: the job without modelled disks and link. `profile`: that of the disk on which a
-    synchronous write or a cold read waits.
+    synchronous write or a cold read waits. `syncs_every_write`: so does each other write, as with
+    sync=always.
     """
-    return _times_for(_modelled_s(job, profile, link), 1 / unmodelled.operations_per_s)
+    pattern = job.pattern
+    is_synced = pattern is Pattern.SYNC_WRITE or (syncs_every_write and not pattern.is_read)
+    modelled_s = _modelled_s(job, profile, link, is_synced=is_synced)
+    return _times_for(modelled_s, 1 / unmodelled.operations_per_s)
 
 
 def slower_motion(times: int, end: FioEnd, unmodelled: FioEnd) -> int:
@@ -104,7 +115,7 @@ def slower_motion(times: int, end: FioEnd, unmodelled: FioEnd) -> int:
     return min(max(needed, times + 1), times * _GROWTH_MAX, SLOWEST)
 
 
-def _modelled_s(job: FioJob, profile: Profile, link: Link | None) -> float:
+def _modelled_s(job: FioJob, profile: Profile, link: Link | None, *, is_synced: bool) -> float:
     """The time of an operation by the model alone, with all requests at work."""
     bytes_ = job.block_kib * 1024
     time_s = 0.0
@@ -112,9 +123,9 @@ def _modelled_s(job: FioJob, profile: Profile, link: Link | None) -> float:
         transfer_s = bytes_ * 8 / link.rate_bits_per_s
         turn_s = (link.round_trip_us / 1e6 + transfer_s) / job.requests
         time_s += max(transfer_s, turn_s)
-    if job.pattern is Pattern.SYNC_WRITE:
-        time_s += (profile.write_us + profile.flush_us) / 1e6 / job.threads
-    if job.pattern is Pattern.SYNC_WRITE or job.pattern.is_cold:
+    if is_synced:
+        time_s += (profile.write_us + profile.flush_us) / 1e6 / job.requests
+    if is_synced or job.pattern.is_cold:
         time_s += bytes_ / 2**20 / profile.mib_per_s if profile.mib_per_s else 0.0
     if job.pattern is Pattern.COLD_RANDOM_READ:
         time_s += (profile.read_us + profile.seek_us) / 1e6 / job.threads

@@ -118,6 +118,17 @@ def test_a_synchronous_write_waits_for_link_and_disk_at_first() -> None:
     assert first_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
 
 
+def test_each_write_waits_for_the_disk_where_all_are_synchronous() -> None:
+    """Sixteen writes in a row share the wait of a hard disk. A read does not wait for it."""
+    disk = Profile(write_us=8000, flush_us=8000)
+    found = {
+        name: first_slow_motion(FioJob.parse(name), _end(1.0), disk, None, syncs_every_write=True)
+        for name in ("write-128k-t1", "randwrite-4k-t1", "read-128k-t1")
+    }
+    assert found == {"write-128k-t1": 12, "randwrite-4k-t1": 12, "read-128k-t1": 1}
+    assert first_slow_motion(_WRITE, _end(1.0), disk, None) == 1
+
+
 def test_a_cold_read_waits_for_its_disk_at_first() -> None:
     """A motion for the link alone left two reads of a hard disk in a run."""
     disk = Profile(seek_us=10_000, mib_per_s=200)

@@ -185,12 +185,22 @@ def test_each_job_and_link_gets_the_motion_that_it_needs(
 
     monkeypatch.setattr(jobs_run, "_run", run)
     own = FioEnd(operations=100, bytes=1, run_ms=100, mean_ms=1, p50_ms=1, p99_ms=1)
-    found = find_slow_motions(
-        replace(machines.target, linked=linked),
-        MeasureOrder(jobs=("syncwrite-4k-t1",), links=("", Link.GBE1)),
-        evidence,
-        unmodelled={"syncwrite-4k-t1": own},
-        profile=Profile(flush_us=10_000),
-    )
-    assert found == {("", "syncwrite-4k-t1"): 2, (Link.GBE1, "syncwrite-4k-t1"): 48}
+
+    def found(name: str, *links: str, syncs_every_write: bool = False) -> dict[Any, int]:
+        return find_slow_motions(
+            replace(machines.target, linked=linked),
+            MeasureOrder(jobs=(name,), links=links),
+            evidence,
+            unmodelled={name: own},
+            profile=Profile(flush_us=10_000),
+            syncs_every_write=syncs_every_write,
+        )
+
+    assert list(found("write-128k-t1", "").values()) == [2]
+    assert list(found("write-128k-t1", "", syncs_every_write=True).values()) == [19]
+    now.clear()
+    assert found("syncwrite-4k-t1", "", Link.GBE1) == {
+        ("", "syncwrite-4k-t1"): 2,
+        (Link.GBE1, "syncwrite-4k-t1"): 48,
+    }
     assert now["runs"] <= 5, "one where the first guess was right, four at most for the other"

@@ -93,14 +93,20 @@ def find_slow_motions(
     *,
     unmodelled: Mapping[str, FioEnd],
     profile: Profile,
+    syncs_every_write: bool,
 ) -> dict[tuple[str, str], int]:
-    """Link and job to the least slow motion in which the emulator has little share, by trial runs."""
+    """Link and job to the least slow motion in which the emulator has little share, by trial runs.
+
+    `profile` and `syncs_every_write` as `first_slow_motion` takes them.
+    """
     found = {}
     short = replace(order, run_s=order.run_s / 3, warm_up_s=order.warm_up_s / 2)
     for link in order.links:
         for name, own in unmodelled.items():
             modelled = Link(link) if link else None
-            times = first_slow_motion(FioJob.parse(name), own, profile, modelled)
+            times = first_slow_motion(
+                FioJob.parse(name), own, profile, modelled, syncs_every_write=syncs_every_write
+            )
             for _ in range(_PILOTS_MAX):
                 ran = _run_slowed(target, name, link, times, short, evidence, is_counted=False)
                 last, times = times, slower_motion(times, ran.end, own)

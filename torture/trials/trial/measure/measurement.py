@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.matrix.axes import SYNC
 from torture.facts.axes.pool_disks import SlogClass
+from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.speed.link import Link, slowed
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
@@ -106,7 +108,13 @@ def _measure_volume(
         recorded=Recorded(shelf=shelf, shape=shape_of(trial.cell)),
         timed={"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)},
     )
-    document = _measured(target, order, evidence, profile=_answering(trial))
+    document = _measured(
+        target,
+        order,
+        evidence,
+        profile=_answering(trial),
+        syncs_every_write=trial.cell[SYNC] is Sync.ALWAYS,
+    )
     arc = nas.must("sh", "-c", _ARC, deadline_s=_SCRIPT_DEADLINE_S).stdout
     return replace(document, arc_bytes=int(arc), nas_memory_mib=nas.spec.memory_mib)
 
@@ -150,7 +158,12 @@ def _client_alone(trial: Trial, machines: Machines, stack: ExitStack) -> Machine
 
 
 def _measured(
-    target: Target, order: MeasureOrder, evidence: EvidenceWriter, *, profile: Profile
+    target: Target,
+    order: MeasureOrder,
+    evidence: EvidenceWriter,
+    *,
+    profile: Profile,
+    syncs_every_write: bool = False,
 ) -> MeasuredDocument:
     with evidence.stage("lay out"):
         lay_out(target, order, evidence)
@@ -160,7 +173,12 @@ def _measured(
         motions = {(link, name): order.slow_motion for link in order.links for name in order.jobs}
         if not order.slow_motion:
             motions = find_slow_motions(
-                target, order, evidence, unmodelled=unmodelled, profile=profile
+                target,
+                order,
+                evidence,
+                unmodelled=unmodelled,
+                profile=profile,
+                syncs_every_write=syncs_every_write,
             )
     slowest = max(motions.values())
     with evidence.stage("measure"):
