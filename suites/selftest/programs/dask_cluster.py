@@ -41,16 +41,18 @@ class Cluster:
             lambda: _address_in(folder / "scheduler.json"), what="scheduler", deadline_s=_DEADLINE_S
         )
 
-    def worker(self, directions: Path, *, nanny: bool = False) -> subprocess.Popen[bytes]:
-        """A worker process; with a nanny, the nanny's process."""
+    def worker(
+        self, directions: Path, *, nanny: bool = False, **environment: str
+    ) -> subprocess.Popen[bytes]:
+        """A worker process with further variables; with a nanny, the nanny's process."""
         kind = "--nanny" if nanny else "--no-nanny"
         return self._dask("worker", self.address, "--nthreads", "1", "--memory-limit", "0", kind,
                           "--no-dashboard", "--local-directory", str(self._folder),
-                          directions=directions)  # fmt: skip
+                          **environment, **{DIRECTIONS: str(directions)})  # fmt: skip
 
-    def _dask(self, *arguments: str, directions: Path | None = None) -> subprocess.Popen[bytes]:
+    def _dask(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         settings = dict(word.split("=") for word in settings_in_words().split())
-        settings |= {"PYTHONPATH": str(CHECKOUT), DIRECTIONS: str(directions)}
+        settings |= {"PYTHONPATH": str(CHECKOUT)} | environment
         with (self._folder / f"{arguments[0]}.log").open("ab") as log:
             process = subprocess.Popen(
                 [*_WITH_US, sys.executable, "-m", "distributed.cli.dask_" + arguments[0],

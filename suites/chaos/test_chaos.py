@@ -1,0 +1,144 @@
+"""A campaign on a fleet goes through kills of all that it consists of: no trial is lost or doubled.
+
+`--disturbances N` sets their number, `--seed` draws them and their times. Campaigns of the quick matrix
+with `--trials` cuts a cell follow each other until all disturbances have hit. Each takes about 15 s.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fixtures.campaigns import TERMINAL
+from fixtures.options import Options
+from suites.chaos.disturbances import DISTURBANCES, HITS_MACHINES
+from suites.chaos.fleet import Fleet, Session
+from suites.selftest.runs.processes import commands_in
+from torture.deadlines import wait_until_true
+from torture.machines.host.scratch import Scratch
+from torture.oracles.verdict.verdicts import Verdict
+
+_PAUSE_S = (2.0, 14.0)
+"""The time between two disturbances; a trial takes some 13 s."""
+_CAMPAIGN_S = 1200
+_EACH_DISTURBANCE_S = 120
+_LEFT_S = 90
+"""A host without a sign of its campaign ends its sandbox after 45 s."""
+_POLL_S = 0.2
+
+
+@dataclass(kw_only=True)
+class Played:
+    """The campaigns, and the disturbances that hit them."""
+
+    sessions: list[Session] = field(default_factory=list)
+    hits: Counter[str] = field(default_factory=Counter)
+    left: dict[int, str] = field(default_factory=dict)
+    """The processes that still ran in a sandbox when all had ended."""
+    scratch_left: frozenset[Path] = frozenset()
+
+    @property
+    def unknown(self) -> list[str | None]:
+        """The errors of the inconclusive trials."""
+        return [
+            record.error
+            for session in self.sessions
+            for record in session.records
+            if record.verdict is Verdict.INCONCLUSIVE
+        ]
+
+
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest,
+    options: Options,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Played:
+    """Play it once; each test looks at one promise."""
+    wanted: int = request.config.getoption("--disturbances")
+    folder = tmp_path_factory.mktemp("chaos")
+    there_before = _scratch_folders()
+    played = Played()
+    with Fleet() as fleet:
+        _play(fleet, played, folder, options=options, wanted=wanted)
+    wait_until_true(lambda: not commands_in(fleet.sandboxes), deadline_s=_LEFT_S, poll_s=1)
+    played.left = commands_in(fleet.sandboxes)
+    Scratch().remove_abandoned()  # what every start does first
+    played.scratch_left = _scratch_folders() - there_before
+    trials = sum(len(session.records) for session in played.sessions)
+    _show(f"{trials} trials, {len(played.unknown)} inconclusive")
+    _show(", ".join(f"{name} {count}" for name, count in sorted(played.hits.items())))
+    return played
+
+
+def _show(line: str) -> None:
+    print(line, file=TERMINAL, flush=True)
+
+
+def _scratch_folders() -> frozenset[Path]:
+    return frozenset(Scratch().home.iterdir())
+
+
+def _play(fleet: Fleet, played: Played, folder: Path, *, options: Options, wanted: int) -> None:
+    """Disturb one campaign after the other; each is then left alone until its end."""
+    draw = random.Random(options.seed)
+    names = list(DISTURBANCES)
+    end = time.monotonic() + _CAMPAIGN_S + wanted * _EACH_DISTURBANCE_S
+    while not played.sessions or played.hits.total() < wanted:
+        session = Session(
+            folder / str(len(played.sessions)),
+            trials=options.trials,
+            seed=options.seed + len(played.sessions),
+            load_ms=options.load_ms,
+        )
+        played.sessions.append(session)
+        next_s = time.monotonic() + draw.uniform(*_PAUSE_S)
+        try:
+            while not session.is_complete or session.is_running:
+                assert time.monotonic() < end, f"the chaos did not end\n  log: {session.log}"
+                if not session.is_running:
+                    assert session.begun <= wanted + 1, f"it ends at once\n  log: {session.log}"
+                    session.begin(fleet.cluster.address)
+                    _show(f"campaign {len(played.sessions)} begins: {session.in_words()}")
+                elif time.monotonic() > next_s and played.hits.total() < wanted:
+                    name = draw.choice(names)
+                    if DISTURBANCES[name](fleet, session, draw):
+                        played.hits[name] += 1
+                        _show(f"{played.hits.total()}/{wanted}: {name}; {session.in_words()}")
+                    next_s = time.monotonic() + draw.uniform(*_PAUSE_S)
+                time.sleep(_POLL_S)
+        finally:
+            session.kill()
+
+
+def test_no_record_is_missing_or_doubled(played: Played) -> None:
+    for session in played.sessions:
+        assert sorted(record.trial for record in session.records) == session.drawn
+
+
+def test_no_trial_is_inconclusive_but_one_whose_machines_were_hit(played: Played) -> None:
+    assert len(played.unknown) <= sum(played.hits[name] for name in HITS_MACHINES), played.unknown
+    assert all(played.unknown), "an error says why"
+
+
+def test_a_host_without_images_is_out_with_the_reason(played: Played) -> None:
+    said = "".join(session.log.read_text() for session in played.sessions)
+    assert "is out after 3 failures in a row" in said
+    assert "image with --zfs" in said
+
+
+def test_nothing_is_left_on_the_host(played: Played) -> None:
+    assert played.left == {}
+    assert played.scratch_left == frozenset()
+
+
+def test_each_kind_of_disturbance_was_there(played: Played, request: pytest.FixtureRequest) -> None:
+    """Else the others prove less than they say."""
+    if request.config.getoption("--disturbances") < 3 * len(DISTURBANCES):
+        pytest.skip("so few disturbances need not have one of each kind")
+    assert played.hits.keys() == DISTURBANCES.keys()
