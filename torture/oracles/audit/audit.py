@@ -267,19 +267,20 @@ class _Auditor:
                 self._hear_acknowledged(event, one)
 
     def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
-        if self.writes_once and one.guarantees_data and self.contents.lacks_some_of(one):
+        is_data_known = self.writes_once and one.guarantees_data
+        if is_data_known and self.contents.lacks_some_of(one):
             self._find(Invariant.LOGGED_IS_WHOLE, event)
         uncovered = self._writes[Role.ZIL].uncovered
         own = self._uncovered_log_writes(one, uncovered=self._uncovered, now=event.seq)
-        if own and self.writes_once and one.guarantees_data:
+        if own and is_data_known:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, own)
             return
         if one.guarantees_data and (missing := self._missing_before(one.number)):
             self._find(Invariant.LOG_CHAIN_IS_WHOLE, event, missing)
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
-        if durable < one.begun:
+        if durable < one.begun or (is_data_known and self.contents.lacks_all_of(one)):
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
-        elif self.writes_once and one.guarantees_data and (late := self._uncovered_at_return(one)):
+        elif is_data_known and (late := self._uncovered_at_return(one)):
             self._find(Invariant.RETURNED_IS_DURABLE, event, late)
 
     @property

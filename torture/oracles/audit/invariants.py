@@ -35,7 +35,8 @@ class Invariant(StrEnum):
     """An operation's acknowledgement needs a commit, and all its blocks of the ZIL must be covered.
 
     The commit is a covered ZIL block, or a transaction group, since the operation began
-    (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
+    (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns). Where the ZIL shows the data
+    of other operations and no group came since, it has to show this operation's, too.
     """
     RETURNED_IS_DURABLE = "returned-is-durable"
     """All ZIL blocks of an operation are covered when its call returns, by the client's clock.

@@ -79,10 +79,9 @@ class Logged:
 # Checks that the intent log holds all data of an acknowledged operation, undamaged.
 #
 # The load's sectors contain their operation, place and checksum. Log records hold them
-# unchanged. If the log has one sector of an operation, it has all, unless a group committed
-# some. In that case an uberblock was written after the operation began. This rests on
-# `zil_commit` (OpenZFS `module/zfs/zil.c`). Every write of the volume or file that no group has
-# synced is in a record.
+# unchanged. The log has all sectors of an operation, unless a group committed some. In that
+# case an uberblock was written after the operation began. This rests on `zil_commit` (OpenZFS
+# `module/zfs/zil.c`). Every write of the volume or file that no group has synced is in a record.
 #
 # A record may end amid a sector, and the next block continues it (`zil_lwb_commit`). The audit
 # joins both parts. They may belong to two writes, since they are matched by their order only. So
@@ -92,7 +91,7 @@ class Logged:
 # - blocks are split over disks;
 # - data lie elsewhere in the pool;
 # - parts do not meet;
-# - a client compresses or encrypts, so that no sector of the operation is visible.
+# - a client compresses or encrypts, so that no sector of any operation is visible.
 #
 # The audit checks a sector's place in the volume only on a bare device, where each file is one
 # region. A filesystem chooses the blocks of a file freely, and no request of the client shows
@@ -137,14 +136,23 @@ class Contents:
 
     def lacks_some_of(self, one: Acknowledged) -> bool:
         """Whether the log holds only a part of an operation that it must hold entirely."""
-        unseen_at = max(self._unobservable_at, *self._unmet_at.values(), -1)
-        if self.is_blind or unseen_at > one.begun or one.number not in self._seen:
+        if not self._shows_all_since(one.begun) or one.number not in self._seen:
             return False
         begins = self._begins.get(one.number, {})
         if any(sector not in begins for sector in one.sectors):
             return True
         places = [begins[sector] for sector in one.sectors] if one.is_on_device else []
         return bool(places) and not set.intersection(*places)
+
+    def lacks_all_of(self, one: Acknowledged) -> bool:
+        """Whether the log holds nothing of an operation, although it shows data of others."""
+        is_due = bool(self._seen and one.sectors) and self._shows_all_since(one.begun)
+        return is_due and one.number not in self._seen
+
+    def _shows_all_since(self, event: int) -> bool:
+        """Whether all that became durable since this event stands in a record that can be read."""
+        unseen_at = max(self._unobservable_at, *self._unmet_at.values(), -1)
+        return not self.is_blind and unseen_at <= event
 
     def _hear_piece(self, event: Event, piece: LoggedData) -> None:
         lead = -piece.offset_bytes % SECTOR_BYTES

@@ -54,7 +54,12 @@ def logs(story: Story, *writes: tuple[int, bytes]) -> None:
     story.flush()
 
 
-def lacking(story: Story, *, writes_once: bool = True) -> list[int]:
+def lacking(
+    story: Story,
+    *,
+    writes_once: bool = True,
+    invariant: Invariant = Invariant.LOGGED_IS_WHOLE,
+) -> list[int]:
     found = audit(
         story.recorded(),
         cut=len(story.events) - 1,
@@ -62,7 +67,7 @@ def lacking(story: Story, *, writes_once: bool = True) -> list[int]:
         whole_on=story.whole_on,
         writes_once=writes_once,
     )
-    return [x.event for x in found.findings if x.invariant is Invariant.LOGGED_IS_WHOLE]
+    return [x.event for x in found.findings if x.invariant is invariant]
 
 
 def test_the_format_of_the_load_is_known() -> None:
@@ -262,3 +267,82 @@ def test_on_a_bare_device_sectors_lie_as_in_their_file(story: Story, mode: str) 
     logs(story, (PLACE + 2 * BLOCK_BYTES, written(2)[BLOCK_BYTES:]))
     done = story.is_done(2)
     assert lacking(story) == ([done] if mode == "raw" else [])
+
+
+def absent(story: Story, *, writes_once: bool = True) -> list[int]:
+    """The acknowledgements of operations that no covered write can hold."""
+    return lacking(story, writes_once=writes_once, invariant=Invariant.ACKNOWLEDGED_IS_DURABLE)
+
+
+def two_writers(story: Story, *, more: dict[str, object] | None = None) -> None:
+    """Both operations are under way, and a flush covers the data of the first."""
+    begins(story, 1)
+    begins(story, 2, more)
+    logs(story, (PLACE, written(1)))
+    story.is_done(1)
+
+
+def test_another_writers_block_keeps_no_operation(story: Story) -> None:
+    """As where a client drops one flush of several at a failover of its paths."""
+    two_writers(story)
+    done = story.is_done(2)
+    assert absent(story) == [done]
+    assert lacking(story) == []
+
+
+def test_its_own_block_keeps_an_operation_beside_another(story: Story) -> None:
+    two_writers(story)
+    logs(story, (9 * MIB, written(2)))
+    story.is_done(2)
+    assert absent(story) == []
+
+
+def test_a_group_since_it_began_may_hold_an_operation(story: Story) -> None:
+    two_writers(story)
+    story.submit(uberblock(6))
+    story.is_done(2)
+    assert absent(story) == []
+
+
+def test_a_group_from_before_it_holds_no_operation(story: Story) -> None:
+    story.write(uberblock(5))
+    story.flush()
+    two_writers(story)
+    done = story.is_done(2)
+    assert absent(story) == [done]
+
+
+def test_data_elsewhere_in_the_pool_may_be_those_of_an_operation(story: Story) -> None:
+    two_writers(story)
+    story.write(pointing((0, pointer(FIRST_BLOCK, txg=22))))
+    story.flush()
+    story.is_done(2)
+    assert absent(story) == []
+
+
+@pytest.mark.parametrize("more", [{"op": "unlink"}, {"what": {"x": 1}}])
+def test_an_operation_without_load_blocks_is_not_sought(
+    story: Story, more: dict[str, object]
+) -> None:
+    two_writers(story, more=more)
+    story.is_done(2)
+    assert absent(story) == []
+
+
+def test_a_log_that_shows_no_data_may_hold_any_operation(story: Story) -> None:
+    """A client may compress or encrypt. A block that is split over disks may hold anything, too."""
+    begins(story)
+    logs(story, (PLACE, bytes(4096)))
+    story.is_done(1)
+    assert absent(story) == []
+    story.write(log_block((0, 512), is_split=True))
+    two_writers(story)
+    story.is_done(2)
+    assert absent(story) == []
+
+
+def test_a_second_copy_of_the_data_may_be_an_operations_own(story: Story) -> None:
+    two_writers(story)
+    done = story.is_done(2)
+    assert absent(story) == [done]
+    assert absent(story, writes_once=False) == []
