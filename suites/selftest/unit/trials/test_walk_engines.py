@@ -20,6 +20,7 @@ from torture.trials.trial.walk.engines import native_engine
 from torture.trials.trial.walk.engines.code_coverage import Coverage
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines.engines import Engines
+from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 from torture.trials.trial.walk.engines.native_engine import NativeEngine
 from torture.trials.trial.walk.engines.ranges import Ranges
 
@@ -275,3 +276,19 @@ def test_a_closed_engine_leaves_no_process(recording: Recording) -> None:
     engine.close()
     engine.close()
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def test_the_memory_is_that_of_the_nas_which_recovers_all_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scout spares the NAS, whose memory then says nothing."""
+    nas = KernelEngine.__new__(KernelEngine)
+    monkeypatch.setattr(nas, "_must", lambda _script: "593000\n", raising=False)
+    monkeypatch.setattr(nas, "recover", lambda _state: _GOOD)
+    alone = engines_of(nas, None, tmp_path)
+    assert alone.nas_available_mib() is None, "it has not started"
+    alone.recover(_STATE)
+    assert alone.nas_available_mib() == 579
+    scouted = engines_of(nas, Played(), tmp_path)
+    scouted.recover(_STATE)
+    assert scouted.nas_available_mib() is None
