@@ -127,6 +127,7 @@ def test_dask_is_not_installed_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path
     [
         (["--workers", "dask"], True),
         (["suites/powercut", "--workers=dask:tls://a:1"], True),
+        (["suites/chaos/", "--disturbances", "9"], True),
         (["--workers", "local"], False),
         (["--workers"], False),
         ([], False),
