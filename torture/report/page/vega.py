@@ -45,6 +45,7 @@ _CONFIG: dict[str, Any] = {
         "labelColor": "currentColor",
         "titleColor": "currentColor",
         "labelFontSize": 12,
+        "labelLimit": 0,
         "orient": "top",
         "title": None,
         "symbolType": "square",

@@ -33,9 +33,11 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.answer import CUTS_TO_DETECT, Standing
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity, measured_sensitivity
-from torture.report.page.sweep_charts import SHAPES
+from torture.report.page.sweep_charts import SHAPES, drawn_sweep
+from torture.report.page.vega import PHONE, WIDE, Frame
 from torture.report.reading.measurements import Measurement, RoundKey
 from torture.report.reading.store import Store
+from torture.report.trade.beside_published import Point, SweepDrawn
 from torture.report.trade.fronts import Front, fronts_of
 from torture.report.trade.speeds import NO_FIGURE, CellSpeed, digits, estimate_in_words, speed_of
 from torture.report.trade.trade import Trade, trade_of
@@ -307,6 +309,16 @@ def test_each_sweep_has_a_mark_for_each_curve() -> None:
     for sweep in itertools.chain.from_iterable(SWEEPS.values()):
         assert len(sweep.curves) <= len(SHAPES)
         assert sweep.is_bars == (len(sweep.curves[0].ours) == 1)
+
+
+@pytest.mark.parametrize("frame", [WIDE, PHONE])
+def test_a_picture_names_each_curve_whole(frame: Frame) -> None:
+    """Names that differ at their ends alone were cut to the same words."""
+    for sweep in itertools.chain.from_iterable(SWEEPS.values()):
+        point = Point(at=4, figure=Estimate(value=2, low=1, high=3))
+        curves = {curve.words: (point,) for curve in sweep.curves}
+        picture = drawn_sweep(SweepDrawn(sweep=sweep, curves=curves), frame)
+        assert [words for words in curves if f">{words}<" not in picture] == []
 
 
 @pytest.mark.parametrize(
