@@ -59,23 +59,20 @@ def _still_worker(fleet: Fleet, _session: Session, draw: random.Random) -> bool:
 
 
 def _scheduler(fleet: Fleet, session: Session, _draw: random.Random) -> bool:
-    fleet.present_sandboxes()
     fleet.cluster.scheduler.kill()
     _wait_for_end(session)
     fleet.begin()
     return True
 
 
-def _campaign(fleet: Fleet, session: Session, _draw: random.Random) -> bool:
-    fleet.present_sandboxes()
+def _campaign(_fleet: Fleet, session: Session, _draw: random.Random) -> bool:
     session.kill()
     return True
 
 
 def _asked_to_end(by: signal.Signals) -> Callable[[Fleet, Session, random.Random], bool]:
-    def disturb(fleet: Fleet, session: Session, _draw: random.Random) -> bool:
+    def disturb(_fleet: Fleet, session: Session, _draw: random.Random) -> bool:
         assert session.process is not None
-        fleet.present_sandboxes()
         session.process.send_signal(by)
         _wait_for_end(session)
         return True

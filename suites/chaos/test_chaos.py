@@ -106,6 +106,7 @@ def _play(fleet: Fleet, played: Played, folder: Path, *, options: Options, wante
                     session.begin(fleet.cluster.address)
                     _show(f"campaign {len(played.sessions)} begins: {session.in_words()}")
                 elif time.monotonic() > next_s and played.hits.total() < wanted:
+                    fleet.present_sandboxes()  # one that outlives its nanny must be known
                     name = draw.choice(names)
                     if DISTURBANCES[name](fleet, session, draw):
                         played.hits[name] += 1
