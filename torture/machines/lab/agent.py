@@ -26,6 +26,7 @@ _INTO_FILES = 'exec "$@" > "$0.stdout" 2> "$0.stderr"'
 _UNPACK_DEADLINE_S = 60
 
 _DEATH_GRACE_S = 1.0
+_UP_POLL_S = 0.05
 _POLL_MIN_S, _POLL_MAX_S = 0.01, 0.2
 _POLL_SHARE = 0.1
 """The wait before the next poll, as a share of the command's time so far."""
@@ -65,14 +66,21 @@ class Agent:
         Raises `DeadlineExceeded` when it does not answer, `HarnessError` when it refuses.
         """
         self.must_go_on()
+        try:
+            return self._ask(command, arguments or {}, timeout_s=timeout_s)
+        except HarnessError:
+            self._raise_cause_of_death()
+            raise
+
+    def _ask(self, command: str, arguments: dict[str, object], *, timeout_s: int) -> Any:
+        """As `call`, but does not look whether the guest died."""
         import libvirt
         import libvirt_qemu
 
-        request = {"execute": command, "arguments": arguments or {}}
+        request = {"execute": command, "arguments": arguments}
         try:
             answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
         except libvirt.libvirtError as error:
-            self._raise_cause_of_death()
             kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
             raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
         return json.loads(answer)["return"]
@@ -82,21 +90,30 @@ class Agent:
         end = time.monotonic() + _DEATH_GRACE_S
         while time.monotonic() < end:
             self._raise_if_dead()
-            time.sleep(0.05)
+            time.sleep(_UP_POLL_S)
 
     def wait_until_up(self, *, deadline_s: float) -> None:
-        """Return once the agent answers a ping; raises `DeadlineExceeded`."""
+        """Return once the agent answers a ping; raises `DeadlineExceeded`, or the reason of a death.
+
+        Just after a resume, libvirt is often not connected yet, and refuses at once. A refusal
+        allows no grace here: it would take a second of each such resume.
+        """
         end = time.monotonic() + deadline_s
         while True:
+            self.must_go_on()
             try:
-                self.call("guest-ping", timeout_s=1)
+                self._ask("guest-ping", {}, timeout_s=1)
                 return
             except DeadlineExceeded as error:
+                self._raise_if_dead()
                 if time.monotonic() > end:
                     raise DeadlineExceeded(
                         f"the guest agent of {self._vm} did not answer within {deadline_s:g} s"
                     ) from error
-                time.sleep(0.05)
+                time.sleep(_UP_POLL_S)
+            except HarnessError:
+                self._raise_cause_of_death()
+                raise
 
     def start(self, argv: tuple[str, ...]) -> int:
         """Start a command in the guest and return its process id there."""
