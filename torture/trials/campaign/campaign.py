@@ -83,7 +83,7 @@ class Campaign:
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
         self._is_broken = False
-        """Whether this process cannot go on, e.g. as its disk is full: no other worker helps."""
+        """Whether no record can be kept any more, e.g. as the disk is full: no other worker helps."""
 
     @property
     def total(self) -> int:
@@ -145,7 +145,7 @@ class Campaign:
             with self._changed:
                 if self._is_stopping or self._schedule.is_over or self._fatal is not None:
                     return
-                if self._alive:
+                if self._alive and not self._is_broken:
                     seen_s = time.monotonic()
                 elif (
                     self._is_broken
@@ -216,7 +216,6 @@ class Campaign:
         except Exception as error:
             # a thread that ended silently would make the run wait for ever
             why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
-            self._is_broken = True
         finally:
             self._sign_off(number, why)
 
@@ -302,6 +301,8 @@ class Campaign:
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)
+        except OSError as error:  # of the evidence that came with the record
+            raise self._broken_by(error) from error
         return self._tries.counted(spec, record)
 
     def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
@@ -312,7 +313,10 @@ class Campaign:
         if record.breaks(Guarantee(record.guarantee)) and not record.fault:
             self._reproduce(number, record)
         with self._changed:
-            append_record(self.run.trials_file, record)
+            try:
+                append_record(self.run.trials_file, record)
+            except OSError as error:
+                raise self._broken_by(error) from error
             if not self._keep.keeps(record):
                 shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
             self._verdicts[record.verdict] += 1
@@ -321,6 +325,12 @@ class Campaign:
             self._hand_out.forget(spec)
             self._at_work.discard(number)
             self._changed.notify_all()
+
+    def _broken_by(self, error: OSError) -> HarnessError:
+        """The run ends at once: trials under way may take minutes, and could not be kept either."""
+        self._why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
+        self._is_broken = True
+        return self._why
 
     def _reproduce(self, number: int, record: TrialRecord) -> None:
         """Keep a folder to hand over; where that fails, the trial's own evidence has to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -82,6 +83,26 @@ def test_a_run_that_cannot_keep_records_does_not_wait_for_another_worker(tmp_pat
     with pytest.raises(HarnessError, match="the run cannot go on"):
         campaign.wait_for(ASKED, timeout_s=DEADLINE_S / 3)
     campaign.stop()
+
+
+@pytest.mark.parametrize("is_of_evidence", [False, True])
+def test_a_run_without_room_does_not_wait_for_trials_under_way(
+    tmp_path: Path, is_of_evidence: bool
+) -> None:
+    """A trial may hang for minutes, and its record could not be kept either."""
+
+    def end(spec: TrialSpec) -> None:
+        if is_of_evidence and spec.index:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    site = FakeSite(outcome=lambda spec: ".H"[spec.index == 0], before_trial=end)
+    folder = tmp_path / ("there" if is_of_evidence else "missing")
+    campaign = campaign_of(folder, FixedSchedule(specs_of(ASKED, trials=3)), site)
+    campaign.start()
+    with pytest.raises(HarnessError, match="the run cannot go on"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S / 3)
+    campaign.stop()
+    assert not any(worker.is_running for worker in site.controllers)
 
 
 def test_a_place_that_is_gone_costs_no_trial(tmp_path: Path) -> None:
