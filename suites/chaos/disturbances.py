@@ -1,4 +1,4 @@
-"""The disturbances of a campaign on a fleet: each ends a process, or lets one stand still."""
+"""The disturbances of a campaign on a fleet: a process ends, or stands still, or a disk is full."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ import random
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from suites.chaos.fleet import Fleet, Session
+from suites.chaos.host_disks import MACHINES
 
-_STANDS_STILL_S = 20
+_LASTS_S = 20
 _END_S = 120
 """A session that is asked to end first ends its trials."""
+
+Hit = Callable[[Fleet, Session, random.Random], bool]
+"""Disturbs, and returns whether there was something to disturb."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbance:
+    """One kind of disturbance."""
+
+    name: str
+    hit: Hit
+    ends_campaign: bool = False
+    trials_hit: int = 0
+    """The number of trials whose machines it may hit: these may be inconclusive."""
 
 
 def _kill_one(victims: Sequence[int], draw: random.Random) -> bool:
@@ -23,12 +40,8 @@ def _kill_one(victims: Sequence[int], draw: random.Random) -> bool:
     return True
 
 
-def _qemu(fleet: Fleet, _session: Session, draw: random.Random) -> bool:
-    return _kill_one(fleet.programs("qemu-system"), draw)
-
-
-def _shelf(fleet: Fleet, _session: Session, draw: random.Random) -> bool:
-    return _kill_one(fleet.programs("nbdkit"), draw)
+def _program(name: str) -> Hit:
+    return lambda fleet, _session, draw: _kill_one(fleet.programs(name), draw)
 
 
 def _sandbox(fleet: Fleet, _session: Session, draw: random.Random) -> bool:
@@ -53,9 +66,32 @@ def _still_worker(fleet: Fleet, _session: Session, draw: random.Random) -> bool:
         return False
     worker = draw.choice(sorted(workers))
     os.kill(worker, signal.SIGSTOP)
-    time.sleep(_STANDS_STILL_S)
+    time.sleep(_LASTS_S)
     os.kill(worker, signal.SIGCONT)
     return True
+
+
+def _full_machines(fleet: Fleet, _session: Session, _draw: random.Random) -> bool:
+    """A host that fails three times meanwhile is out, so another one joins instead."""
+    _be_full(fleet, MACHINES, lambda: time.sleep(_LASTS_S))
+    for nanny in tuple(fleet.nannies):
+        nanny.terminate()
+        nanny.wait(_END_S)
+        fleet.replace(nanny)
+    return True
+
+
+def _full_results(fleet: Fleet, session: Session, _draw: random.Random) -> bool:
+    _be_full(fleet, fleet.disks.results, lambda: _wait_for_end(session))
+    return True
+
+
+def _be_full(fleet: Fleet, disk: Path, wait: Callable[[], None]) -> None:
+    fleet.disks.fill(disk)
+    try:
+        wait()
+    finally:
+        fleet.disks.make_room(disk)
 
 
 def _scheduler(fleet: Fleet, session: Session, _draw: random.Random) -> bool:
@@ -70,14 +106,14 @@ def _campaign(_fleet: Fleet, session: Session, _draw: random.Random) -> bool:
     return True
 
 
-def _asked_to_end(by: signal.Signals) -> Callable[[Fleet, Session, random.Random], bool]:
-    def disturb(_fleet: Fleet, session: Session, _draw: random.Random) -> bool:
+def _asked_to_end(by: signal.Signals) -> Hit:
+    def hit(_fleet: Fleet, session: Session, _draw: random.Random) -> bool:
         assert session.process is not None
         session.process.send_signal(by)
         _wait_for_end(session)
         return True
 
-    return disturb
+    return hit
 
 
 def _wait_for_end(session: Session) -> None:
@@ -85,18 +121,29 @@ def _wait_for_end(session: Session) -> None:
     session.process.wait(_END_S)
 
 
-DISTURBANCES: dict[str, Callable[[Fleet, Session, random.Random], bool]] = {
-    "QEMU is killed": _qemu,
-    "the shelf is killed": _shelf,
-    "a sandbox is killed": _sandbox,
-    "a worker is killed": _worker,
-    "a nanny is killed": _nanny,
-    "a worker stands still": _still_worker,
-    "the scheduler is killed": _scheduler,
-    "the campaign is killed": _campaign,
-    "the campaign gets SIGTERM": _asked_to_end(signal.SIGTERM),
-    "the campaign gets Ctrl-C": _asked_to_end(signal.SIGINT),
-}
-"""Each returns whether it found its victim."""
-HITS_MACHINES = frozenset({"QEMU is killed", "the shelf is killed", "a worker stands still"})
-"""Of these a trial may be inconclusive: it was the trial's machine."""
+DISTURBANCES = (
+    Disturbance(name="QEMU is killed", hit=_program("qemu-system"), trials_hit=1),
+    Disturbance(name="the shelf is killed", hit=_program("nbdkit"), trials_hit=1),
+    Disturbance(name="a sandbox is killed", hit=_sandbox),
+    Disturbance(name="a worker is killed", hit=_worker),
+    Disturbance(name="a nanny is killed", hit=_nanny),
+    Disturbance(name="a worker stands still", hit=_still_worker, trials_hit=1),
+    Disturbance(name="the machines' disk is full", hit=_full_machines, trials_hit=2),
+    Disturbance(name="the results' disk is full", hit=_full_results, ends_campaign=True),
+    Disturbance(name="the scheduler is killed", hit=_scheduler, ends_campaign=True),
+    Disturbance(name="the campaign is killed", hit=_campaign, ends_campaign=True),
+    Disturbance(
+        name="the campaign gets SIGTERM", hit=_asked_to_end(signal.SIGTERM), ends_campaign=True
+    ),
+    Disturbance(
+        name="the campaign gets Ctrl-C", hit=_asked_to_end(signal.SIGINT), ends_campaign=True
+    ),
+)
+_MORE_OFTEN = 3
+"""Than those that end the campaign, which would forget the dead tries of the others."""
+
+
+def drawn(draw: random.Random) -> Disturbance:
+    """One of them."""
+    weights = [1 if kind.ends_campaign else _MORE_OFTEN for kind in DISTURBANCES]
+    return draw.choices(DISTURBANCES, weights)[0]

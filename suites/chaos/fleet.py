@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from suites.chaos.host_disks import HostDisks
 from suites.selftest.programs.dask_cluster import Cluster
 from suites.selftest.runs.processes import Sandbox, children_of, commands_in, sandboxes_of
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_layout import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.trials.plan.draw import draw_trials
@@ -28,7 +28,8 @@ _CTRL_C_WORKS = ("env", "--default-signal=INT")
 class Fleet:
     """A scheduler, two workers below nannies, and a host without images; anew without a scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, disks: HostDisks) -> None:
+        self.disks = disks
         self._stack = ExitStack()
         self.sandboxes: set[Sandbox] = set()
         """Each that was ever seen."""
@@ -38,7 +39,7 @@ class Fleet:
         """End the cluster where there is one, and start another."""
         self._stack.close()
         folder = self._stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
-        self.cluster = self._stack.enter_context(Cluster(Path(folder)))
+        self.cluster = self._stack.enter_context(Cluster(Path(folder), prefix=self.disks.prefix))
         self._folder = Path(folder)
         self.cluster.worker(self._folder, TORTURE_CACHE=str(self._folder / "no images"))
         self.nannies = [self.cluster.worker(self._folder, nanny=True) for _ in range(_WORKERS)]
@@ -74,8 +75,13 @@ class Fleet:
 class Session:
     """`pytest suites/powercut` on the fleet, begun again with `--continue` after it was ended."""
 
-    def __init__(self, folder: Path, *, trials: int, seed: int, load_ms: int) -> None:
-        self._results = folder
+    def __init__(
+        self, disks: HostDisks, name: str, *, trials: int, seed: int, load_ms: int
+    ) -> None:
+        self._disks = disks
+        self._results = disks.results / name
+        self.log = disks.results.with_name(f"session-{name}.log")
+        """The output of all its beginnings, on a disk that has room."""
         self._options = ("--trials", str(trials), "--seed", str(seed))
         self._load_ms = load_ms
         cells = cells_of(Matrix.QUICK)
@@ -92,7 +98,7 @@ class Session:
     @property
     def records(self) -> tuple[TrialRecord, ...]:
         """The records of its run so far."""
-        file = self._results / "latest" / TRIALS_FILE
+        file = self._disks.seen(self._results) / LATEST / TRIALS_FILE
         return read_records(file).records if file.exists() else ()
 
     @property
@@ -105,26 +111,22 @@ class Session:
         dead = sum(record.dead_tries for record in self.records)
         return f"{len(self.records)} of {len(self.drawn)} trials, {dead} dead tries"
 
-    @property
-    def log(self) -> Path:
-        """The output of all its beginnings."""
-        return self._results / "session.log"
-
     def begin(self, address: str) -> None:
         """Start, or go on with the run where there is one."""
         self.begun += 1
-        self._results.mkdir(parents=True, exist_ok=True)
-        latest = self._results / "latest"
-        continued = ("--continue", str(latest.resolve())) if latest.exists() else ()
+        latest = self._disks.seen(self._results) / LATEST
+        continued: tuple[str, ...] = ()
+        if latest.is_symlink():  # its target has this name inside
+            continued = ("--continue", str(self._results / latest.readlink().name))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *_CTRL_C_WORKS, sys.executable, "-m", "pytest", "suites/powercut", "-q",
+                    *self._disks.prefix, *_CTRL_C_WORKS,
+                    sys.executable, "-m", "pytest", "suites/powercut", "-q",
                     "-p", "no:cacheprovider", "--matrix", str(Matrix.QUICK), *self._options,
                     "--duration", str(self._load_ms / 1000), "--results", str(self._results),
                     "--workers", f"dask:{address}", *continued,
                 ],
-                cwd=CHECKOUT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -16,15 +16,18 @@ from torture.deadlines import wait_for
 from torture.machines.host.fleet import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 
 _DEADLINE_S = 60
-_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 """A session of tests that is killed leaves no cluster behind."""
 
 
 class Cluster:
-    """The processes; all end with the context."""
+    """The processes; all end with the context. `prefix` starts them elsewhere on this host."""
 
-    def __init__(self, folder: Path, *, certificates: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, certificates: Path | None = None, prefix: tuple[str, ...] = ()
+    ) -> None:
         self._folder = folder
+        self._prefix = prefix
         names = (("ca-file", AUTHORITY), ("cert", CERTIFICATE), ("key", KEY))
         self._tls = [
             word
@@ -55,7 +58,7 @@ class Cluster:
         settings |= {"PYTHONPATH": str(CHECKOUT)} | environment
         with (self._folder / f"{arguments[0]}.log").open("ab") as log:
             process = subprocess.Popen(
-                [*_WITH_US, sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
+                [*self._prefix, *WITH_US, sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
                  "--host", "127.0.0.1", *arguments[1:], *self._tls],
                 cwd=CHECKOUT,
                 env=os.environ | settings,
