@@ -6,6 +6,7 @@ Kernel Documentation/target/, drivers/target/target_core_iblock.c and target_cor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from torture.choices.transports._volumes import OfImage, OfZvol
@@ -108,7 +109,7 @@ class Iscsi(_Lun, OfZvol):
 
 _GUEST_DEVICE = "/dev/sda"
 """The client has no other SCSI disk."""
-_GUEST_SETTINGS = {
+GUEST_SETTINGS = {
     "node.session.timeo.replacement_timeout": "-1",
     "node.conn[0].timeo.noop_out_interval": "1",
     "node.conn[0].timeo.noop_out_timeout": "20",
@@ -129,10 +130,17 @@ class IscsiOfGuest(Iscsi):
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A SCSI disk."""
-        node = f"iscsiadm -m node -T {IQN} -p {nas_host}:{ISCSI_PORT}"
-        settings = "\n".join(
-            f"{node} -o update -n '{k}' -v {v}" for k, v in _GUEST_SETTINGS.items()
+        return self.attached(nas_host, settings=GUEST_SETTINGS)
+
+    def attached(self, *hosts: str, settings: Mapping[str, str]) -> Attachment:
+        """A SCSI disk for each address of the NAS."""
+        nodes = [f"iscsiadm -m node -T {IQN} -p {host}:{ISCSI_PORT}" for host in hosts]
+        logins = "\n".join(
+            f"{node} -o {words}"
+            for node in nodes
+            for words in ("new", *(f"update -n '{k}' -v {v}" for k, v in settings.items()))
         )
+        logins += "".join(f"\n{node} --login" for node in nodes)
         return Attachment(
             attach_script=f"""set -eu
 modprobe iscsi_tcp
@@ -140,11 +148,9 @@ echo InitiatorName=iqn.1993-08.org.debian:01:client > /etc/iscsi/initiatorname.i
 sed -i 's/^iscsid.startup/#&/' /etc/iscsi/iscsid.conf
 mkdir -p /run/lock/iscsi
 iscsid
-{node} -o new
-{settings}
-{node} --login
+{logins}
 """,
-            detach_script=f"{node} --logout",
+            detach_script="\n".join(f"{node} --logout" for node in nodes),
             wire=DiskWire(protocol=IscsiOnWire(ISCSI_PORT)),
             device=_GUEST_DEVICE,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from torture.choices.transports._two_paths import ADD_PATH, PATH_SCRIPTS, SECOND_HOST
 from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeOptions, zvol
@@ -34,24 +35,6 @@ s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
 _TRAITS = Traits(ports=(PORT,), client_has_network=True)
-_SECOND_HOST = "10.77.0.12"
-"""Beside the NAS's own address (`torture/machines/lab/network`)."""
-_OF_CARD = "card=$(ip -o -4 addr show scope global | awk '{ print $2; exit }')"
-_SECOND_PATH = f"""{_OF_CARD}
-echo 1 > /proc/sys/net/ipv4/conf/$card/promote_secondaries
-ip addr replace {_SECOND_HOST}/24 dev $card
-"""
-"""Shell: else the second address would go with the first one (Documentation/networking/ip-sysctl.rst)."""
-_PATH_FILE = "/run/first-path"
-_LOSE_PATH = f"""set -eu
-{_OF_CARD}
-ip -o -4 addr show dev $card scope global | awk '{{ print $4; exit }}' > {_PATH_FILE}
-ip addr del "$(cat {_PATH_FILE})" dev $card
-"""
-_REGAIN_PATH = f"""set -eu
-{_OF_CARD}
-ip addr add "$(cat {_PATH_FILE})" dev $card
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +52,7 @@ class NvmeTcp(OfZvol):
 
     def publish_script(self, options: VolumeOptions) -> str:
         """Namespace, port, and their link last: listening starts with it."""
-        second = _SECOND_PATH if self.has_two_paths else ""
+        second = ADD_PATH if self.has_two_paths else ""
         return f"""set -eu
 {second}modprobe -a nvmet nvmet-tcp
 mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
@@ -87,7 +70,7 @@ ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
     def attachment(self, *, nas_host: str) -> Attachment:
         """An NVMe disk, of a kernel whose multipath is set as wanted."""
         multipath = self.multipath
-        hosts = (nas_host, _SECOND_HOST) if self.has_two_paths else (nas_host,)
+        hosts = (nas_host, SECOND_HOST) if self.has_two_paths else (nas_host,)
         connect = "\n".join(
             f"echo {_CONNECT.format(host=host)} > /dev/nvme-fabrics" for host in hosts
         )
@@ -115,9 +98,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
     ),
     Choice(
         name="nvme_tcp_two",
-        value=NvmeTcp(
-            has_two_paths=True, traits=replace(_TRAITS, path_scripts=(_LOSE_PATH, _REGAIN_PATH))
-        ),
+        value=NvmeTcp(has_two_paths=True, traits=replace(_TRAITS, path_scripts=PATH_SCRIPTS)),
         words="NVMe/TCP (two paths)",
         explained="the same to two addresses of the NAS; `linkfails` takes the first one away",
         place=32,

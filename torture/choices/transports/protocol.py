@@ -115,6 +115,8 @@ class Traits:
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
     nas_image: str = "nas"
     """The image of a NAS that has its server."""
+    client_image: str = "client"
+    """The image of a client that has its programs."""
     path_scripts: tuple[str, str] | None = None
     """Shell for a NAS with two addresses: lose the first one, and have it again. None: one path."""
     network_comes_last: bool = False

@@ -47,9 +47,12 @@ def with_those_beside(chosen: Workload) -> tuple[Workload, ...]:
     return tuple(dict.fromkeys(_reached_from(chosen)))
 
 
-def image_needed(workloads: Iterable[Workload]) -> str:
-    """The image of a client that runs all of these; raises `HarnessError` where no image has all."""
-    needed = {workload.image for workload in workloads} - {CLIENT_IMAGE}
+def image_needed(workloads: Iterable[Workload], *, attached_by: str = CLIENT_IMAGE) -> str:
+    """The image of a client that runs all of these; raises `HarnessError` where no image has all.
+
+    `attached_by`: the image that its transport needs.
+    """
+    needed = {attached_by, *(workload.image for workload in workloads)} - {CLIENT_IMAGE}
     if len(needed) > 1:
         raise HarnessError(f"no image has all of {', '.join(sorted(needed))}")
     return needed.pop() if needed else CLIENT_IMAGE

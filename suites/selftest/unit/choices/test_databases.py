@@ -263,6 +263,9 @@ def test_one_load_with_an_image_of_its_own_decides_for_those_beside_it() -> None
     assert image_needed([ledger, DATABASES[0]]) == DATABASES_IMAGE
     with pytest.raises(HarnessError, match="client_databases, client_of_another"):
         image_needed([DATABASES[0], replace(DATABASES[1], image="client_of_another")])
+    assert image_needed([ledger], attached_by="client_multipath") == "client_multipath"
+    with pytest.raises(HarnessError, match="client_databases, client_multipath"):
+        image_needed([DATABASES[0]], attached_by="client_multipath")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_B
 TRANSPORTS = {
     "iscsi": WRITE_BACK,
     "iscsi_guest": WRITE_BACK,
+    "iscsi_two": WRITE_BACK,
     "nvme_tcp": WRITE_BACK,
     "nvme_tcp_single": WRITE_BACK,
     "nvme_tcp_two": WRITE_BACK,

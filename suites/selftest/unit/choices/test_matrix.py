@@ -203,7 +203,7 @@ def test_an_error_names_the_bad_part_and_the_known_choices(place: int) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("icsi-standard-noslog-btrfs-nasonly", r"is no Transport \(nearest: iscsi\)$"),
+        ("icsi-standard-noslog-btrfs-nasonly", r"is no Transport \(nearest: iscsi, iscsi_two\)$"),
         ("iscsi-always-noslog-btrfs-postgre-bothdie", r"\(nearest: postgres, postgres_async\)$"),
         ("iscsi-standard-noslog-btfrs-nasonly", r"is no Filesystem \(nearest: btrfs\)$"),
         ("iscsi-standard-noslog-btrfs-nasolny", r"is no Fate \(nearest: nasonly\)$"),

@@ -65,6 +65,7 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> list[_Rig]:
         ("iscsi", ["plug False", "plug True", "answered"]),
         ("nvme_tcp", ["plug False", "plug True", "answered"]),
         ("nvme_tcp_two", ["lose", "regain", "answered"]),
+        ("iscsi_two", ["lose", "regain", "answered"]),
     ],
 )
 def test_a_link_fails_and_is_mended_before_the_cut(
@@ -78,7 +79,7 @@ def test_a_link_fails_and_is_mended_before_the_cut(
     assert failure.down_ms is not None
     assert 500 <= failure.down_ms <= 2500
     assert failure.up_ms == pytest.approx(failure.down_ms + 16_000)
-    assert failure.has_other_path == (transport == "nvme_tcp_two")
+    assert failure.has_other_path == transport.endswith("_two")
 
 
 def test_a_link_that_stays_is_left_alone(no_wait: list[_Rig]) -> None:

@@ -104,9 +104,10 @@ class Trial:
     @property
     def images(self) -> dict[str, str]:
         """The images that its machines are made of: `nas` and `client`."""
+        traits = self.transport.traits
         return {
-            "nas": self.transport.traits.nas_image,
-            "client": image_needed(self.workloads),
+            "nas": traits.nas_image,
+            "client": image_needed(self.workloads, attached_by=traits.client_image),
         }
 
     @property
