@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from rich.console import Group
 
+from fixtures.brought import brought_by
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
 from suites.speed.narrowing import NarrowingSchedule
 from suites.speed.path_tables import path_table_of, paths_of, pictured
-from suites.speed.questions import DEFAULT, QUESTIONS, QUICK, Question, cell_of
+from suites.speed.questions import DEFAULT, GOBONNIEGO, QUESTIONS, QUICK, Question, cell_of
 from suites.speed.tables import figures_of, table_of
+from torture.choices.workloads.gobonniego import NAME
 from torture.files import write_whole
 from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
@@ -59,7 +61,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each published table."""
     if "question" in metafunc.fixturenames:
         questions = _SETS[metafunc.config.getoption("--tables")]
-        metafunc.parametrize("question", questions, ids=[one.name for one in questions])
+        has_gobonniego = any(one.load == NAME for one in brought_by(metafunc.config))
+        lacks_it = pytest.mark.skip(reason="no gobonniego: --gobonniego PATH")
+        metafunc.parametrize(
+            "question",
+            [
+                pytest.param(
+                    question,
+                    id=question.name,
+                    marks=lacks_it if question is GOBONNIEGO and not has_gobonniego else (),
+                )
+                for question in questions
+            ],
+        )
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +90,7 @@ def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Runn
                 if chosen is not None:
                     order = replace(order, slow_motion=chosen)
                 orders.append((cell_of(row), order))
-    specs = draw_measured(orders, run_seed=options.seed)
+    specs = draw_measured(orders, run_seed=options.seed, brought=options.brought)
     alone = replace(options, jobs=1)
     measured = [row for question in questions for row in question.rows]
     schedule = NarrowingSchedule(specs, measured, passes_least=_PASSES_LEAST)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from torture.choices.matrix.cells import Cell
 from torture.facts.speed import published
+from torture.facts.speed.gobonniego_jobs import gobonniego_jobs
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredPlace
 from torture.facts.speed.published import PublishedTable
@@ -69,7 +70,15 @@ _BY_THREADS = MeasureOrder(
     jobs=("syncwrite-4k-t1", "syncwrite-4k-t4", "syncwrite-4k-t16", "write-128k-t1"),
     links=(Link.GBE10,),
 )
-R1 = _question(published.R1, _rows(published.R1, _FROM_DISKS, _BY_LINKS))
+_BY_GOBONNIEGO = MeasureOrder(
+    jobs=tuple(job.name for job in gobonniego_jobs(published.GOBONNIEGO_THREADS)),
+    links=_BY_LINKS.links,
+    size_mib=64,
+)
+*_R1_ROWS, _GOBONNIEGO_ROW = _rows(published.R1, _FROM_DISKS, _BY_LINKS, _BY_GOBONNIEGO)
+R1 = _question(published.R1, _R1_ROWS)
+GOBONNIEGO = replace(_question(published.R1, [_GOBONNIEGO_ROW]), name="R1-gobonniego")
+"""Measured where the user names a gobonniego."""
 R2 = _question(published.R2, _rows(published.R2, _COMMITTED))
 R3 = _question(published.R3, _rows(published.R3, _SHARED))
 R4 = _question(published.R4, _rows(published.R4, _LOG_DEVICE))
@@ -88,8 +97,8 @@ R6 = _question(
         for words, cell, (least, most) in SECTORS
     ),
 )
-QUESTIONS = (R4, R2, R3, R1, R5, R6)
-QUICK, DEFAULT = (R4,), (R4, R2, R3, R1)
+QUESTIONS = (R4, R2, R3, R1, GOBONNIEGO, R5, R6)
+QUICK, DEFAULT = (R4,), (R4, R2, R3, R1, GOBONNIEGO)
 
 
 def cell_of(row: Row) -> Cell:

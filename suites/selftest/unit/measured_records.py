@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob, MeasuredPlace
 from torture.records.record.trials import Origin, TrialRecord
 
@@ -18,7 +18,7 @@ def measured_job(
     ms: float, *, job: str = SYNC_4K, link: str = "gbe1", number: int = 0, share: float = 0.02
 ) -> MeasuredJob:
     """A round of a job whose operations took so long, with rates to match."""
-    own = FioJob.parse(job)
+    own = SpeedJob.parse(job)
     per_s = own.threads * 1000 / ms
     return MeasuredJob(
         job=job,

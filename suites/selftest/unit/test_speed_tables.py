@@ -10,7 +10,7 @@ import pytest
 from suites.speed import test_speed
 from suites.speed.questions import QUESTIONS, R2, R4, Question, Row, cell_of
 from suites.speed.tables import figures_of, table_of
-from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -43,7 +43,7 @@ def _record(row: Row, number: int, *, ms: float, share: float = 0.05) -> TrialRe
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_every_row_can_be_measured(question: Question) -> None:
     for row in question.rows:
-        assert all(FioJob.parse(name).name == name for name in row.order.jobs)
+        assert all(SpeedJob.parse(name).name == name for name in row.order.jobs)
     keys = [(cell_of(row), row.order) for row in question.rows]
     assert len(set(keys)) == len(keys), "two rows would share their records"
 

@@ -31,8 +31,8 @@ from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
-_NAME = "gobonniego"
-_PROGRAM = "/run/gobonniego"
+NAME = "gobonniego"
+PROGRAM = "/run/gobonniego"
 _STOP = "/run/gobonniego.stop"
 _ARGUMENTS = ("-json", "-size", "0.03", "-threads", "2", "-runs", "1", "-iops-duration", "0.5")
 """30 MiB: its spot checks come every 8 MiB, and the client has half a GiB of memory."""
@@ -65,14 +65,14 @@ class GobonniegoLoad(LoadBeside):
     """It runs in one client, again and again, until `stop` is there or it finds something wrong."""
 
     def __init__(self, *, surroundings: Surroundings, directory: str) -> None:
-        argv = ("sh", "-c", _AGAIN, _NAME, _STOP, _PROGRAM, directory)
-        super().__init__(name=_NAME, surroundings=surroundings, argv=argv, stop=_STOP)
+        argv = ("sh", "-c", _AGAIN, NAME, _STOP, PROGRAM, directory)
+        super().__init__(name=NAME, surroundings=surroundings, argv=argv, stop=_STOP)
         self._directory = directory
 
     def start(self, program: bytes, brought: Brought) -> None:
         """Bring it in, run it once, then keep it running; raises `HarnessError` if it cannot run."""
-        self._guest.put_program(_PROGRAM, program)
-        argv = (_PROGRAM, "-dir", self._directory, *_ARGUMENTS)
+        self._guest.put_program(PROGRAM, program)
+        argv = (PROGRAM, "-dir", self._directory, *_ARGUMENTS)
         first = self._guest.finish(self._guest.start(argv), argv, deadline_s=_FIRST_DEADLINE_S)
         self._keep(first)
         try:
@@ -99,7 +99,7 @@ class GobonniegoLoad(LoadBeside):
 class Gobonniego(Beside):
     """A benchmark by other authors, as a load."""
 
-    name: str = _NAME
+    name: str = NAME
     prints_before: int = 1
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Gobonniego(Beside):
 
     def read_back(self, job: dict[str, Any]) -> Command:
         """The command that reads all files that it left."""
-        return ("sh", "-c", _READ, "read-back", f"{job['directory']}/{_NAME}")
+        return ("sh", "-c", _READ, "read-back", f"{job['directory']}/{NAME}")
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The errors that it found, and its unreadable files; raises `UnreadableError`."""
@@ -158,5 +158,5 @@ class Gobonniego(Beside):
 
 
 CHOICE: Choice[Workload] = Choice(
-    name=_NAME, value=Gobonniego(), words="your gobonniego, beside the ledger"
+    name=NAME, value=Gobonniego(), words="your gobonniego, beside the ledger"
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from torture.facts.axes.pool_disks import SlogClass
+from torture.facts.speed.gobonniego_jobs import gobonniego_jobs
 from torture.facts.speed.link import Link
 
 
@@ -66,16 +67,27 @@ class PublishedTable:
 
 
 _RAIDZ_ISCSI = "iscsi-standard-noslog-raidz1-raw-bothdie"
+_RAIDZ_GOBONNIEGO = "iscsi-standard-noslog-raidz1-ext4-gobonniego-bothdie"
+GOBONNIEGO_THREADS = 2
 _LOG_DEVICE_CELL = "iscsi-always-plp-raw-bothdie"
 _COMMITTED = "syncwrite-64k-t1"
 """One writer: "a commit is forced after every write", and no two writes share a flush."""
 _SHARED = "syncwrite-64k-t4"
 
 
-def _ten_over_one(job: str, kind: FigureKind) -> Ours:
+def _ten_over_one(job: str, kind: FigureKind, cell: str = _RAIDZ_ISCSI) -> Ours:
     """10 GbE over 1 GbE."""
-    one = Ours(cell=_RAIDZ_ISCSI, job=job, kind=kind, link=Link.GBE1)
-    return Ours(cell=_RAIDZ_ISCSI, job=job, kind=kind, link=Link.GBE10, over=one)
+    one = Ours(cell=cell, job=job, kind=kind, link=Link.GBE1)
+    return Ours(cell=cell, job=job, kind=kind, link=Link.GBE10, over=one)
+
+
+def _by_gobonniego() -> tuple[Ours, ...]:
+    kinds = (FigureKind.MIB_PER_S, FigureKind.MIB_PER_S, FigureKind.PER_S)
+    write, read, iops = (job.name for job in gobonniego_jobs(GOBONNIEGO_THREADS))
+    return tuple(
+        _ten_over_one(job, kind, _RAIDZ_GOBONNIEGO)
+        for job, kind in zip((read, write, iops), kinds, strict=True)
+    )
 
 
 def _stable(cell: str) -> tuple[Ours | None, ...]:
@@ -139,6 +151,11 @@ R1 = PublishedTable(
                 _ten_over_one("write-128k-t1", FigureKind.MIB_PER_S),
                 _ten_over_one("randread-4k-t1", FigureKind.PER_S),
             ),
+        ),
+        PublishedRow(
+            words="by gobonniego itself, on ext4, with less memory than its files have",
+            theirs=("", "", ""),
+            ours=_by_gobonniego(),
         ),
     ),
     why=(

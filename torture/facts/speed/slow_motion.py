@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from torture.facts.recording.disks import Profile
-from torture.facts.speed.jobs import FioEnd, FioJob, Pattern
+from torture.facts.speed.jobs import JobEnd, Pattern, SpeedJob
 from torture.facts.speed.link import Link
 
 SHARE_MAX = 0.1
@@ -62,7 +62,7 @@ def timers_script(timers: tuple[Timer, ...], times: float) -> str:
     return " && ".join(timer.script(times) for timer in timers)
 
 
-def in_real_time(end: FioEnd, times: float) -> FioEnd:
+def in_real_time(end: JobEnd, times: float) -> JobEnd:
     """The end of a job that ran in slow motion, as it would be without."""
     return replace(
         end,
@@ -73,7 +73,7 @@ def in_real_time(end: FioEnd, times: float) -> FioEnd:
     )
 
 
-def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
+def share_of_emulator(end: JobEnd, unmodelled: JobEnd) -> float:
     """The emulator's share in an operation's time, 0 to 1, for a job as it ran in slow motion.
 
     `unmodelled` is the same job without modelled disks and link: its time is the emulator's alone.
@@ -82,8 +82,8 @@ def share_of_emulator(end: FioEnd, unmodelled: FioEnd) -> float:
 
 
 def first_slow_motion(
-    job: FioJob,
-    unmodelled: FioEnd,
+    job: SpeedJob,
+    unmodelled: JobEnd,
     profile: Profile,
     link: Link | None,
     *,
@@ -103,7 +103,7 @@ def first_slow_motion(
     return _times_for(modelled_s, 1 / unmodelled.operations_per_s)
 
 
-def slower_motion(times: int, end: FioEnd, unmodelled: FioEnd) -> int:
+def slower_motion(times: int, end: JobEnd, unmodelled: JobEnd) -> int:
     """The slow motion that is needed, by the end of the job in one of `times`; `times` if it is enough.
 
     It grows by a factor of 8 at most: where the emulator has most of the time, the rest is noise.
@@ -115,7 +115,7 @@ def slower_motion(times: int, end: FioEnd, unmodelled: FioEnd) -> int:
     return min(max(needed, times + 1), times * _GROWTH_MAX, SLOWEST)
 
 
-def _modelled_s(job: FioJob, profile: Profile, link: Link | None, *, is_synced: bool) -> float:
+def _modelled_s(job: SpeedJob, profile: Profile, link: Link | None, *, is_synced: bool) -> float:
     """The time of an operation by the model alone, with all requests at work."""
     bytes_ = job.block_kib * 1024
     time_s = 0.0

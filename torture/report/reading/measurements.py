@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torture.choices.matrix.cells import Cell
-from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.measured_document import MeasuredJob, MeasuredPlace
 from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.text import printable, shortened
@@ -36,7 +36,7 @@ class Measurement:
     place: str
     device: str
     """The class of a log device that was measured alone; else empty."""
-    job: FioJob
+    job: SpeedJob
     link: str
     """Empty where it was not modelled."""
     slow_motion: tuple[int, ...]
@@ -47,7 +47,7 @@ class _Subject(NamedTuple):
     cell: str
     place: str
     device: str
-    job: FioJob
+    job: SpeedJob
     link: str
 
 
@@ -89,11 +89,11 @@ def measurements_of(lines: Callable[..., Iterator[tuple[Any, TrialRecord]]]) -> 
     ]
 
 
-def _readable(ended: MeasuredJob) -> FioJob | None:
+def _readable(ended: MeasuredJob) -> SpeedJob | None:
     if not (ended.mean_ms > 0 and ended.mib_per_s > 0 and ended.operations_per_s > 0):
         return None
     try:
-        return FioJob.parse(ended.job)
+        return SpeedJob.parse(ended.job)
     except ValueError:
         return None
 

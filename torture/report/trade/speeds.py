@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from torture.facts.speed.jobs import FioJob, Pattern
+from torture.facts.speed.jobs import Pattern, SpeedJob
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.ratios import Estimate, mean_of, ratio_of
@@ -30,6 +30,9 @@ _JOBS = {
     Pattern.RANDOM_READ: "random reads",
     Pattern.COLD_SEQUENTIAL_READ: "reads in a row from disks",
     Pattern.COLD_RANDOM_READ: "random reads from disks",
+    Pattern.GOBONNIEGO_WRITE: "gobonniego's writes in a row",
+    Pattern.GOBONNIEGO_READ: "gobonniego's reads in a row",
+    Pattern.GOBONNIEGO_IOPS: "gobonniego's random reads and writes",
 }
 
 
@@ -59,7 +62,7 @@ class CellSpeed:
         return self.ms if self.is_latency else self.mib_per_s
 
 
-def is_latency(job: FioJob) -> bool:
+def is_latency(job: SpeedJob) -> bool:
     """Whether each operation is waited for."""
     return job.pattern.waits_for_each
 
@@ -130,7 +133,7 @@ def digits(value: float, count: int, rounded: Callable[[float], int] = round) ->
     return f"{rounded(scaled) / 10**decimals:,.{decimals}f}"
 
 
-def job_in_words(job: FioJob) -> str:
+def job_in_words(job: SpeedJob) -> str:
     """E.g. `synchronous writes of 64 KiB, 4 threads`."""
     threads = f", {job.threads} threads" if job.threads > 1 else ""
     return f"{_JOBS[job.pattern]} of {job.block_kib:g} KiB{threads}"

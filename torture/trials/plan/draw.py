@@ -102,9 +102,12 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
 
 
 def draw_measured(
-    orders: Sequence[tuple[Cell, MeasureOrder]], *, run_seed: int
+    orders: Sequence[tuple[Cell, MeasureOrder]], *, run_seed: int, brought: Sequence[Brought] = ()
 ) -> tuple[TrialSpec, ...]:
-    """A measurement for each order, in their order; several may be of one cell."""
+    """A measurement for each order, in their order; several may be of one cell.
+
+    `brought` as `draw_trials` takes it.
+    """
     seen: Counter[Cell] = Counter()
     specs = []
     for cell, order in orders:
@@ -119,6 +122,7 @@ def draw_measured(
                 load_ms=0,
                 origin=Origin.MEASURED,
                 measure=order,
+                brought=brought_for(cell, brought),
             )
         )
     return tuple(specs)

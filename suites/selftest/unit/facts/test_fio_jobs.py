@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.facts.speed.jobs import FioJob, Pattern, parse_fio
+from torture.facts.speed.fio_jobs import fio_command, parse_fio
+from torture.facts.speed.jobs import Pattern, SpeedJob
 
 _REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()
-_SYNC = FioJob.parse("syncwrite-4k-t1")
+_SYNC = SpeedJob.parse("syncwrite-4k-t1")
 _JOBS = st.builds(
-    FioJob,
+    SpeedJob,
     pattern=st.sampled_from(Pattern),
     block_kib=st.integers(1, 1 << 14).map(lambda half: half / 2),
     threads=st.integers(1, 64),
@@ -26,8 +27,8 @@ _JOBS = st.builds(
 
 @given(_JOBS)
 @settings(max_examples=examples(100))
-def test_a_name_says_the_whole_job(job: FioJob) -> None:
-    assert FioJob.parse(job.name) == job
+def test_a_name_says_the_whole_job(job: SpeedJob) -> None:
+    assert SpeedJob.parse(job.name) == job
 
 
 @pytest.mark.parametrize(
@@ -36,11 +37,11 @@ def test_a_name_says_the_whole_job(job: FioJob) -> None:
 )  # fmt: skip
 def test_another_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"no job|at least"):
-        FioJob.parse(name)
+        SpeedJob.parse(name)
 
 
 def _words(name: str) -> list[str]:
-    return FioJob.parse(name).command("/dev/vdb", size_mib=64, warm_up_s=2, run_s=6.5)
+    return fio_command(SpeedJob.parse(name), "/dev/vdb", size_mib=64, warm_up_s=2, run_s=6.5)
 
 
 def test_the_command_line_has_all_of_the_job() -> None:
@@ -55,10 +56,10 @@ def test_the_command_line_has_all_of_the_job() -> None:
 def test_jobs_that_wait_for_nothing_have_many_requests_and_no_flush() -> None:
     for name in ("write-128k-t1", "randwrite-4k-t1", "read-4k-t1"):
         assert not any("sync" in word for word in _words(name))
-        assert FioJob.parse(name).requests == 16
+        assert SpeedJob.parse(name).requests == 16
         assert "--iodepth=16" in _words(name)
     assert "--ioengine=psync" in _words("randread-4k-t1")
-    assert FioJob.parse("randread-4k-t4").requests == 4
+    assert SpeedJob.parse("randread-4k-t4").requests == 4
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,16 @@ def test_jobs_that_wait_for_nothing_have_many_requests_and_no_flush() -> None:
 )
 def test_large_blocks_are_fewer_at_a_time(name: str, depth: int) -> None:
     """Sixteen of 8 MiB on a slowed link of 1 GbE took longer than any patience."""
-    job = FioJob.parse(name)
-    assert f"--iodepth={depth}" in job.command("/x", size_mib=64, warm_up_s=1, run_s=1)
+    job = SpeedJob.parse(name)
+    assert f"--iodepth={depth}" in fio_command(job, "/x", size_mib=64, warm_up_s=1, run_s=1)
     assert job.requests == depth * job.threads
 
 
 @pytest.mark.parametrize(("pattern", "rw"), [("coldread", "read"), ("coldrandread", "randread")])
 def test_a_cold_job_reads_its_data_once(pattern: str, rw: str) -> None:
     """A second pass would find them in the NAS's memory."""
-    cold, warm = FioJob.parse(f"{pattern}-4k-t1"), FioJob.parse(f"{rw}-4k-t1")
-    commands = [job.command("/x", size_mib=1, warm_up_s=1, run_s=1) for job in (cold, warm)]
+    cold, warm = SpeedJob.parse(f"{pattern}-4k-t1"), SpeedJob.parse(f"{rw}-4k-t1")
+    commands = [fio_command(job, "/x", size_mib=1, warm_up_s=1, run_s=1) for job in (cold, warm)]
     assert set(commands[1]) - set(commands[0]) == {"--time_based"}
     assert set(commands[0]) < set(commands[1])
     assert cold.pattern.is_read
@@ -127,4 +128,4 @@ def test_a_job_that_ended_nothing_has_no_figure() -> None:
 
 def test_a_read_has_the_figures_of_reads() -> None:
     with pytest.raises(HarnessError, match="unreadable"):
-        parse_fio(_REPORT, FioJob.parse("read-4k-t1"))
+        parse_fio(_REPORT, SpeedJob.parse("read-4k-t1"))

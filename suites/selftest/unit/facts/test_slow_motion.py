@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from torture.facts.recording.disks import Profile
-from torture.facts.speed.jobs import FioEnd, FioJob
+from torture.facts.speed.jobs import JobEnd, SpeedJob
 from torture.facts.speed.link import Link
 from torture.facts.speed.slow_motion import (
     SHARE_MAX,
@@ -26,12 +26,12 @@ from torture.facts.speed.slow_motion import (
 
 _CHOSEN = 0.08
 """The share that a motion is chosen for."""
-_SYNC, _WRITE = FioJob.parse("syncwrite-4k-t1"), FioJob.parse("write-128k-t1")
+_SYNC, _WRITE = SpeedJob.parse("syncwrite-4k-t1"), SpeedJob.parse("write-128k-t1")
 
 
-def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> FioEnd:
+def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> JobEnd:
     """Operations one after the other, of this time each."""
-    return FioEnd(
+    return JobEnd(
         operations=operations,
         bytes=operations * bytes_,
         run_ms=operations * ms,
@@ -98,13 +98,13 @@ def test_each_link_has_a_motion_of_its_own() -> None:
 
 def test_a_job_of_one_request_waits_for_the_round_trip() -> None:
     """4 KiB take 233 us over 1 GbE with the round trip, and 33 us without."""
-    job, by_four = FioJob.parse("randread-4k-t1"), FioJob.parse("randread-4k-t4")
+    job, by_four = SpeedJob.parse("randread-4k-t1"), SpeedJob.parse("randread-4k-t4")
     assert first_slow_motion(job, _end(1.0), Profile(), Link.GBE1) == 50
     assert first_slow_motion(by_four, _end(1.0), Profile(), Link.GBE1) == 198
 
 
 def test_a_synchronous_write_waits_for_its_transfer_too() -> None:
-    job, end = FioJob.parse("syncwrite-1024k-t1"), _end(11.0)
+    job, end = SpeedJob.parse("syncwrite-1024k-t1"), _end(11.0)
     assert first_slow_motion(job, end, Profile(mib_per_s=100), None) == 13
     assert first_slow_motion(job, end, Profile(mib_per_s=100, flush_us=20_000), None) == 5
 
@@ -115,14 +115,14 @@ def test_a_synchronous_write_waits_for_link_and_disk_at_first() -> None:
     assert first_slow_motion(_SYNC, _end(1.0), profile, None) == 2
     assert first_slow_motion(_SYNC, _end(1.0), profile, Link.GBE10) == 2
     assert first_slow_motion(_SYNC, _end(1.0), Profile(), Link.GBE1) == 50
-    assert first_slow_motion(FioJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
+    assert first_slow_motion(SpeedJob.parse("syncwrite-4k-t4"), _end(9.0), profile, None) == 42
 
 
 def test_each_write_waits_for_the_disk_where_all_are_synchronous() -> None:
     """Sixteen writes in a row share the wait of a hard disk. A read does not wait for it."""
     disk = Profile(write_us=8000, flush_us=8000)
     found = {
-        name: first_slow_motion(FioJob.parse(name), _end(1.0), disk, None, syncs_every_write=True)
+        name: first_slow_motion(SpeedJob.parse(name), _end(1.0), disk, None, syncs_every_write=True)
         for name in ("write-128k-t1", "randwrite-4k-t1", "read-128k-t1")
     }
     assert found == {"write-128k-t1": 12, "randwrite-4k-t1": 12, "read-128k-t1": 1}
@@ -132,11 +132,11 @@ def test_each_write_waits_for_the_disk_where_all_are_synchronous() -> None:
 def test_a_cold_read_waits_for_its_disk_at_first() -> None:
     """A motion for the link alone left two reads of a hard disk in a run."""
     disk = Profile(seek_us=10_000, mib_per_s=200)
-    random, row = FioJob.parse("coldrandread-4k-t1"), FioJob.parse("coldread-128k-t1")
+    random, row = SpeedJob.parse("coldrandread-4k-t1"), SpeedJob.parse("coldread-128k-t1")
     assert first_slow_motion(random, _end(1.0), disk, Link.GBE10) == 2
     assert first_slow_motion(row, _end(1.0), disk, None) == 19
-    assert first_slow_motion(FioJob.parse("read-128k-t1"), _end(1.0), disk, None) == 1
-    assert first_slow_motion(FioJob.parse("randread-4k-t1"), _end(1.0), disk, None) == 1
+    assert first_slow_motion(SpeedJob.parse("read-128k-t1"), _end(1.0), disk, None) == 1
+    assert first_slow_motion(SpeedJob.parse("randread-4k-t1"), _end(1.0), disk, None) == 1
 
 
 def test_without_a_model_there_is_no_slow_motion() -> None:

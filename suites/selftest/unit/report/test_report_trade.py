@@ -23,7 +23,7 @@ from suites.selftest.unit.report.test_report_answer import figures
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
-from torture.facts.speed.jobs import FioJob
+from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.published import TABLES
 from torture.facts.speed.published_sweeps import SWEEPS
 from torture.facts.speed.ratios import Estimate
@@ -203,7 +203,7 @@ def speed(name: str, ms: float) -> CellSpeed:
             axes=Cell.parse(name).axes,
             place="volume",
             device="",
-            job=FioJob.parse(SYNC_4K),
+            job=SpeedJob.parse(SYNC_4K),
             link="gbe1",
             slow_motion=(1,),
             rounds={key: measured_job(ms)},

@@ -12,17 +12,19 @@ from typing import Any, cast
 import pytest
 
 from torture.choices.matrix.cells import Cell
-from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.fio_jobs import parse_fio
+from torture.facts.speed.jobs import JobEnd, SpeedJob
 from torture.facts.speed.written_places import PoolShape
 from torture.records.record.measure_order import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, Recorded, shape_of, work_of
-from torture.trials.trial.measure.jobs_run import Target, run_rounds
+from torture.trials.trial.measure.job_programs import Target
+from torture.trials.trial.measure.jobs_run import run_rounds
 
 SYNC = "syncwrite-4k-t1"
 LATENCY = {"mean": 20e6, "percentile": {"50.000000": 1, "99.000000": 2}}
 WRITTEN = {"total_ios": 300, "io_bytes": 300 * 4096, "runtime": 6000, "clat_ns": LATENCY}
 REPORT = json.dumps({"jobs": [{"error": 0, "write": WRITTEN}]})
-END = FioEnd(operations=300, bytes=300 * 4096, run_ms=6000, mean_ms=20, p50_ms=20, p99_ms=20)
+END = JobEnd(operations=300, bytes=300 * 4096, run_ms=6000, mean_ms=20, p50_ms=20, p99_ms=20)
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Rig:
 
 def ended_of(rig: Rig, *, is_recorded: bool = True) -> list[Any]:
     order = MeasureOrder(jobs=(SYNC,), rounds=2)
-    unmodelled = {SYNC: parse_fio(REPORT, FioJob.parse(SYNC))}
+    unmodelled = {SYNC: parse_fio(REPORT, SpeedJob.parse(SYNC))}
     motions = {("", SYNC): 40}
     target = rig.target(is_recorded=is_recorded)
     return list(

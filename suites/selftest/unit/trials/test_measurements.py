@@ -18,7 +18,8 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import SPEC, write_document
 from torture.facts.recording.disks import Profile
-from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.fio_jobs import parse_fio
+from torture.facts.speed.jobs import JobEnd, SpeedJob
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import (
     MEASURED,
@@ -32,9 +33,9 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import score
 from torture.trials.plan.draw import draw_measured
-from torture.trials.trial.measure import jobs_run
+from torture.trials.trial.measure import jobs_run, measurement
+from torture.trials.trial.measure.job_programs import Target
 from torture.trials.trial.measure.jobs_run import (
-    Target,
     find_slow_motions,
     run_rounds,
     run_unmodelled,
@@ -120,7 +121,7 @@ def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
     assert [(job.round, job.link) for job in jobs] == [
         (0, ""), (0, ""), (0, "gbe1"), (0, "gbe1"), (1, "gbe1"), (1, "gbe1"), (1, ""), (1, ""),
     ]  # fmt: skip
-    end = parse_fio(_REPORT, FioJob.parse("syncwrite-4k-t1"))
+    end = parse_fio(_REPORT, SpeedJob.parse("syncwrite-4k-t1"))
     assert jobs[0].operations_per_s == pytest.approx(end.operations_per_s * 20, abs=1e-5)
     assert jobs[0].mean_ms == pytest.approx(end.mean_ms / 20, abs=1e-5)
     assert jobs[0].emulator_share == 1, "the played job is as quick without a model"
@@ -178,13 +179,14 @@ def test_each_job_and_link_gets_the_motion_that_it_needs(
         now.update(link=link, times=times)
         yield lambda: 0
 
-    def run(*_args: object) -> FioEnd:
+    def run(_target: object, names: tuple[str, ...], *_: object) -> dict[str, JobEnd]:
         ms = own_ms + waited_ms[now["link"]] * now["times"]
         now["runs"] = now.get("runs", 0) + 1
-        return FioEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
+        end = JobEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
+        return dict.fromkeys(names, end)
 
-    monkeypatch.setattr(jobs_run, "_run", run)
-    own = FioEnd(operations=100, bytes=1, run_ms=100, mean_ms=1, p50_ms=1, p99_ms=1)
+    monkeypatch.setattr(jobs_run, "run_jobs", run)
+    own = JobEnd(operations=100, bytes=1, run_ms=100, mean_ms=1, p50_ms=1, p99_ms=1)
 
     def found(name: str, *links: str, syncs_every_write: bool = False) -> dict[Any, int]:
         return find_slow_motions(
@@ -204,3 +206,34 @@ def test_each_job_and_link_gets_the_motion_that_it_needs(
         (Link.GBE1, "syncwrite-4k-t1"): 48,
     }
     assert now["runs"] <= 5, "one where the first guess was right, four at most for the other"
+
+
+@pytest.mark.parametrize(
+    ("name", "syncs_every_write"),
+    [
+        ("iscsi-standard-noslog-raw-bothdie", False),
+        ("iscsi-always-noslog-raw-bothdie", True),
+        ("iscsi-disabled-noslog-raw-bothdie", False),
+    ],
+)
+def test_the_slow_motion_of_a_cell_knows_its_sync(
+    name: str, syncs_every_write: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def find(*_: object, **words: Any) -> dict[Any, int]:
+        asked.update(words)
+        raise HarnessError("enough")
+
+    monkeypatch.setattr(measurement, "ready_machines", lambda *_: (Mock(), Mock()))
+    monkeypatch.setattr(measurement, "lay_out", lambda *_: None)
+    monkeypatch.setattr(measurement, "run_unmodelled", lambda *_: {})
+    monkeypatch.setattr(measurement, "find_slow_motions", find)
+    disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
+    order = replace(_ORDER, slow_motion=0)
+    trial = Mock(cell=Cell.parse(name), jobs={}, disks=(disk,))
+    trial.spec.measure = order
+    with pytest.raises(HarnessError, match="enough"):
+        measurement.measure(trial, Mock(), EvidenceWriter(folder=tmp_path))
+    assert asked["syncs_every_write"] is syncs_every_write
+    assert asked["profile"] is disk.profile

@@ -8,7 +8,7 @@ from torture.choices.matrix.axes import LAYOUT
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.pool_disks import Layout
 from torture.facts.recording.events import load_part
-from torture.facts.speed.jobs import FioEnd, FioJob, Pattern
+from torture.facts.speed.jobs import JobEnd, Pattern, SpeedJob
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.write_path import ClientWork, JobSpan, write_path_of
 from torture.facts.speed.written_places import PoolShape
@@ -53,9 +53,9 @@ class Recorded:
         return replace(ended.job, write_path=write_path_of(part, span, ended.work, self.shape))
 
 
-def work_of(name: str, end: FioEnd, *, warm_up_s: float, times: float) -> ClientWork:
+def work_of(name: str, end: JobEnd, *, warm_up_s: float, times: float) -> ClientWork:
     """The client's work in a job whose `end` is so many `times` as slow as in real time."""
-    pattern = FioJob.parse(name).pattern
+    pattern = SpeedJob.parse(name).pattern
     return ClientWork(
         operations=end.operations,
         bytes=0 if pattern.is_read else end.bytes,

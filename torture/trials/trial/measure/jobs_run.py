@@ -2,88 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from torture.errors import HarnessError
-from torture.facts.evidence.folder import Step
 from torture.facts.recording.disks import Profile
-from torture.facts.speed.jobs import FioEnd, FioJob, parse_fio
+from torture.facts.speed.jobs import JobEnd, SpeedJob
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.slow_motion import (
-    Timer,
     first_slow_motion,
     in_real_time,
     share_of_emulator,
     slower_motion,
-    timers_script,
 )
 from torture.facts.speed.write_path import JobSpan
-from torture.machines.lab.machine import Machine
 from torture.records.record.measure_order import MeasureOrder
-from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, EndedJob, Recorded, work_of
+from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, EndedJob, work_of
+from torture.trials.trial.measure.job_programs import Target, run_jobs, runs_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 
-_START_S = 120
-"""The time in which fio starts and ends, beside its run."""
-_SCRIPT_DEADLINE_S = 60
+T = TypeVar("T")
+
 _PILOTS_MAX = 5
 _DIGITS = 6
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """The machine that runs the jobs, its device or file, and the levers of the model."""
-
-    client: Machine
-    path: str
-    slow: Callable[[float], None]
-    """Make the modelled disks so many times as slow; 0: they do not wait."""
-    settle: Callable[[], None]
-    """Let everything reach the disks, so that no job works for the one before."""
-    empty_cache: Callable[[], None]
-    """Take the data out of the NAS's memory."""
-    linked: Callable[[str, int], AbstractContextManager[Callable[[], int]]]
-    """The modelled link of this name, so many times as slow, while the context lasts.
-
-    It gives a function that counts the frames which the link has dropped."""
-    recorded: Recorded | None = None
-    """The recording of the disks, if there is one."""
-    timed: Mapping[str, tuple[Machine, tuple[Timer, ...]]] = field(default_factory=dict)
-    """By their names, the machines whose kernels have timers."""
-
-    def last_event(self) -> int:
-        """The number of the recording's last event; 0 without a recording."""
-        return self.recorded.last_event() if self.recorded is not None else 0
-
-    def time(self, times: int) -> None:
-        """Make the kernels' timers so many times as long."""
-        for machine, timers in self.timed.values():
-            machine.must("sh", "-c", timers_script(timers, times), deadline_s=_SCRIPT_DEADLINE_S)
-
-
-def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> None:
-    """Write the whole part of the volume once: the jobs overwrite and read its blocks."""
-    argv = (
-        "fio", "--name=layout", f"--filename={target.path}", "--rw=write", "--bs=1m", "--direct=1",
-        f"--size={order.size_mib}m", "--ioengine=libaio", "--iodepth=8", "--end_fsync=1",
-        "--output-format=json",
-    )  # fmt: skip
-    target.slow(0)
-    done = evidence.observe(target.client, Step.CLIENT_FIO, argv, deadline_s=_START_S)
-    if done.exit_code != 0:
-        raise HarnessError(f"fio could not write {target.path}: {done.stderr or done.stdout:.300}")
-    target.settle()
-
-
 def run_unmodelled(
     target: Target, order: MeasureOrder, evidence: EvidenceWriter
-) -> dict[str, FioEnd]:
+) -> dict[str, JobEnd]:
     """The end of each job on disks that do not wait, over a link that is not modelled."""
     target.slow(0)
-    return {name: _run(target, name, order, evidence) for name in order.jobs}
+    ends: dict[str, JobEnd] = {}
+    for names in runs_of(order.jobs):
+        ends |= run_jobs(target, names, order, evidence)
+    return ends
 
 
 def find_slow_motions(
@@ -91,7 +44,7 @@ def find_slow_motions(
     order: MeasureOrder,
     evidence: EvidenceWriter,
     *,
-    unmodelled: Mapping[str, FioEnd],
+    unmodelled: Mapping[str, JobEnd],
     profile: Profile,
     syncs_every_write: bool,
 ) -> dict[tuple[str, str], int]:
@@ -99,20 +52,29 @@ def find_slow_motions(
 
     `profile` and `syncs_every_write` as `first_slow_motion` takes them.
     """
-    found = {}
+    found: dict[tuple[str, str], int] = {}
     short = replace(order, run_s=order.run_s / 3, warm_up_s=order.warm_up_s / 2)
     for link in order.links:
-        for name, own in unmodelled.items():
-            modelled = Link(link) if link else None
-            times = first_slow_motion(
-                FioJob.parse(name), own, profile, modelled, syncs_every_write=syncs_every_write
+        modelled = Link(link) if link else None
+        for names in runs_of(order.jobs):
+            own = {name: unmodelled[name] for name in names}
+            times = max(
+                first_slow_motion(
+                    SpeedJob.parse(name),
+                    end,
+                    profile,
+                    modelled,
+                    syncs_every_write=syncs_every_write,
+                )
+                for name, end in own.items()
             )
             for _ in range(_PILOTS_MAX):
-                ran = _run_slowed(target, name, link, times, short, evidence, is_counted=False)
-                last, times = times, slower_motion(times, ran.end, own)
+                ran = _run_slowed(target, names, link, times, short, evidence, is_counted=False)
+                last = times
+                times = max(slower_motion(last, ran.ends[name], end) for name, end in own.items())
                 if times == last:
                     break
-            found[link, name] = times
+            found |= {(link, name): times for name in names}
     return found
 
 
@@ -122,7 +84,7 @@ def run_rounds(
     evidence: EvidenceWriter,
     *,
     slow_motion: Mapping[tuple[str, str], int],
-    unmodelled: Mapping[str, FioEnd],
+    unmodelled: Mapping[str, JobEnd],
 ) -> Iterator[EndedJob]:
     """Every job over every link in each round, as it would be without slow motion.
 
@@ -131,30 +93,34 @@ def run_rounds(
     for number in range(order.rounds):
         is_counted = target.recorded is not None and number == order.rounds - 1
         for link in _turned(order.links, number):
-            for name in _turned(order.jobs, number):
-                times = slow_motion[link, name]
-                ran = _run_slowed(target, name, link, times, order, evidence, is_counted=is_counted)
-                share = share_of_emulator(ran.end, unmodelled[name])
-                measured = _measured(name, link, number, in_real_time(ran.end, times), share)
-                yield EndedJob(
-                    job=replace(measured, link_lost=ran.lost, slow_motion=times),
-                    span=ran.span if is_counted else None,
-                    work=work_of(name, ran.end, warm_up_s=order.warm_up_s, times=times),
+            for names in _turned(runs_of(order.jobs), number):
+                times = slow_motion[link, names[0]]
+                ran = _run_slowed(
+                    target, names, link, times, order, evidence, is_counted=is_counted
                 )
+                for name, end in ran.ends.items():
+                    share = share_of_emulator(end, unmodelled[name])
+                    measured = _measured(name, link, number, in_real_time(end, times), share)
+                    yield EndedJob(
+                        job=replace(measured, link_lost=ran.lost, slow_motion=times),
+                        # the events of a run with several jobs are of no single one
+                        span=ran.span if is_counted and len(names) == 1 else None,
+                        work=work_of(name, end, warm_up_s=order.warm_up_s, times=times),
+                    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ran:
-    """A job's run in slow motion: its end, its events, and the frames that the link lost."""
+    """A run in slow motion: the end of each job, the events, and the frames that the link lost."""
 
-    end: FioEnd
+    ends: dict[str, JobEnd]
     span: JobSpan
     lost: int
 
 
 def _run_slowed(
     target: Target,
-    name: str,
+    names: Sequence[str],
     link: str,
     times: int,
     order: MeasureOrder,
@@ -167,7 +133,7 @@ def _run_slowed(
     with target.linked(link, times) as count_lost:
         first = target.last_event()
         target.slow(times)
-        end = _run(target, name, order, evidence)
+        ends = run_jobs(target, names, order, evidence)
         ended = target.last_event()
         target.slow(settled_in)
         target.settle()
@@ -177,32 +143,15 @@ def _run_slowed(
         first=first, ended=ended, last=target.last_event(),
         slow_motion=times, settled_in=settled_in,
     )  # fmt: skip
-    return _Ran(end=end, span=span, lost=lost)
+    return _Ran(ends=ends, span=span, lost=lost)
 
 
-def _turned(names: Sequence[str], number: int) -> tuple[str, ...]:
-    """A B, B A, A B: a drift of the host hits no name more than others."""
-    return tuple(names) if number % 2 == 0 else tuple(reversed(names))
+def _turned(ones: Sequence[T], number: int) -> tuple[T, ...]:
+    """A B, B A, A B: a drift of the host hits no one more than others."""
+    return tuple(ones) if number % 2 == 0 else tuple(reversed(ones))
 
 
-def _run(target: Target, name: str, order: MeasureOrder, evidence: EvidenceWriter) -> FioEnd:
-    job = FioJob.parse(name)
-    if job.pattern.is_cold:
-        target.empty_cache()
-    argv = job.command(
-        target.path, size_mib=order.size_mib, warm_up_s=order.warm_up_s, run_s=order.run_s
-    )
-    deadline_s = order.warm_up_s + order.run_s + _START_S
-    done = evidence.observe(target.client, Step.CLIENT_FIO, tuple(argv), deadline_s=deadline_s)
-    if done.exit_code != 0:
-        raise HarnessError(
-            f"fio's {name} returned {done.exit_code}: {done.stderr or done.stdout:.300}",
-            hint=f"read {target.client.spec.console_log}",
-        )
-    return parse_fio(done.stdout, job)
-
-
-def _measured(name: str, link: str, number: int, end: FioEnd, share: float) -> MeasuredJob:
+def _measured(name: str, link: str, number: int, end: JobEnd, share: float) -> MeasuredJob:
     return MeasuredJob(
         job=name,
         link=link,

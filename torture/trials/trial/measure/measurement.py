@@ -10,9 +10,11 @@ from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import SYNC
+from torture.choices.workloads.gobonniego import NAME
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Profile, ShelfDisk
+from torture.facts.speed.gobonniego_jobs import MEMORY_MIB
 from torture.facts.speed.link import Link, slowed
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
 from torture.facts.speed.slow_motion import (
@@ -25,13 +27,8 @@ from torture.machines.nas.devices import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
 from torture.records.record.measure_order import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import Recorded, shape_of
-from torture.trials.trial.measure.jobs_run import (
-    Target,
-    find_slow_motions,
-    lay_out,
-    run_rounds,
-    run_unmodelled,
-)
+from torture.trials.trial.measure.job_programs import Target, lay_out
+from torture.trials.trial.measure.jobs_run import find_slow_motions, run_rounds, run_unmodelled
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.setup import settle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -105,6 +102,7 @@ def _measure_volume(
         settle=lambda: settle(nas),
         empty_cache=lambda: _empty_arc(nas),
         linked=linked,
+        gobonniego=trial.jobs.get(NAME, {}),
         recorded=Recorded(shelf=shelf, shape=shape_of(trial.cell)),
         timed={"nas": (nas, NAS_TIMERS), "client": (client, CLIENT_TIMERS)},
     )
@@ -200,7 +198,7 @@ def _measured(
             for timer in timers
         },
         size_mib=order.size_mib,
-        client_memory_mib=target.client.spec.memory_mib,
+        client_memory_mib=MEMORY_MIB if target.gobonniego else target.client.spec.memory_mib,
     )
 
 
