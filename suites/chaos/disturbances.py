@@ -28,8 +28,8 @@ class Disturbance:
     name: str
     hit: Hit
     ends_campaign: bool = False
-    trials_hit: int = 0
-    """The number of trials whose machines it may hit: these may be inconclusive."""
+    hits_machines: bool = False
+    """Whether a trial at work may be inconclusive: it hits the trial's machines."""
 
 
 def _kill_one(victims: Sequence[int], draw: random.Random) -> bool:
@@ -122,13 +122,13 @@ def _wait_for_end(session: Session) -> None:
 
 
 DISTURBANCES = (
-    Disturbance(name="QEMU is killed", hit=_program("qemu-system"), trials_hit=1),
-    Disturbance(name="the shelf is killed", hit=_program("nbdkit"), trials_hit=1),
+    Disturbance(name="QEMU is killed", hit=_program("qemu-system"), hits_machines=True),
+    Disturbance(name="the shelf is killed", hit=_program("nbdkit"), hits_machines=True),
     Disturbance(name="a sandbox is killed", hit=_sandbox),
     Disturbance(name="a worker is killed", hit=_worker),
     Disturbance(name="a nanny is killed", hit=_nanny),
-    Disturbance(name="a worker stands still", hit=_still_worker, trials_hit=1),
-    Disturbance(name="the machines' disk is full", hit=_full_machines, trials_hit=2),
+    Disturbance(name="a worker stands still", hit=_still_worker, hits_machines=True),
+    Disturbance(name="the machines' disk is full", hit=_full_machines, hits_machines=True),
     Disturbance(name="the results' disk is full", hit=_full_results, ends_campaign=True),
     Disturbance(name="the scheduler is killed", hit=_scheduler, ends_campaign=True),
     Disturbance(name="the campaign is killed", hit=_campaign, ends_campaign=True),

@@ -12,10 +12,16 @@ from typing import Self
 
 from suites.chaos.host_disks import HostDisks
 from suites.selftest.programs.dask_cluster import Cluster
-from suites.selftest.runs.processes import Sandbox, children_of, commands_in, sandboxes_of
+from suites.selftest.runs.processes import (
+    Sandbox,
+    children_of,
+    commands_in,
+    open_files_of,
+    sandboxes_of,
+)
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.run_layout import EVIDENCE_FOLDER, LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.trials.plan.draw import draw_trials
@@ -64,6 +70,15 @@ class Fleet:
         """The processes of a program in the sandboxes."""
         inside = commands_in(self.present_sandboxes())
         return [pid for pid, program in inside.items() if program.startswith(name)]
+
+    def trials_at_work(self) -> set[str]:
+        """The trials whose machines run: QEMU writes a console into its trial's folder."""
+        files = (file for pid in self.programs("qemu-system") for file in open_files_of(pid))
+        return {
+            file.parts[file.parts.index(EVIDENCE_FOLDER) + 1]
+            for file in files
+            if EVIDENCE_FOLDER in file.parts[:-1]
+        }
 
     def __enter__(self) -> Self:
         return self

@@ -72,6 +72,16 @@ def commands_in(sandboxes: set[Sandbox]) -> dict[int, str]:
     return found
 
 
+def open_files_of(pid: int) -> set[Path]:
+    """The files that a process has open; none when it is gone."""
+    found: set[Path] = set()
+    with contextlib.suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(descriptor.readlink())
+    return found
+
+
 def _is_first(pid: int) -> bool:
     """Whether the process has the number 1 in its own namespace (proc_pid_status(5), NSpid)."""
     with contextlib.suppress(OSError):

@@ -13,7 +13,8 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord, Where
 from torture.records.scoring.score import inconclusive, score
 
-_TRIES_MAX = 3
+TRIES_MAX = 3
+"""A trial whose worker died so often is inconclusive."""
 
 
 class DeadTries:
@@ -38,7 +39,7 @@ class DeadTries:
         folder = self._run.evidence_of(spec.trial)
         self._died[spec.trial] += 1
         known = self._known(spec, error)
-        is_last = self._died[spec.trial] >= _TRIES_MAX or isinstance(error, DeadlineExceeded)
+        is_last = self._died[spec.trial] >= TRIES_MAX or isinstance(error, DeadlineExceeded)
         if known is None and is_last:
             text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
             known = inconclusive(spec, zfs=self._zfs, error=text, timings={})
