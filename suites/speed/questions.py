@@ -98,7 +98,7 @@ R6 = _question(
     ),
 )
 QUESTIONS = (R4, R2, R3, R1, GOBONNIEGO, R5, R6)
-QUICK, DEFAULT = (R4,), (R4, R2, R3, R1, GOBONNIEGO)
+QUICK, DEFAULT = (R4,), (R4, R2, R3, R1)
 
 
 def cell_of(row: Row) -> Cell:
