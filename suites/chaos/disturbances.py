@@ -139,11 +139,11 @@ DISTURBANCES = (
         name="the campaign gets Ctrl-C", hit=_asked_to_end(signal.SIGINT), ends_campaign=True
     ),
 )
-_MORE_OFTEN = 3
-"""Than those that end the campaign, which would forget the dead tries of the others."""
+_WEIGHT = 3
+"""Of a disturbance that the campaign outlives. One that ends it has 1: dead tries are then forgotten."""
 
 
 def drawn(draw: random.Random) -> Disturbance:
-    """One of them."""
-    weights = [1 if kind.ends_campaign else _MORE_OFTEN for kind in DISTURBANCES]
+    """A kind of disturbance; those that end the campaign are rarer."""
+    weights = [1 if kind.ends_campaign else _WEIGHT for kind in DISTURBANCES]
     return draw.choices(DISTURBANCES, weights)[0]
