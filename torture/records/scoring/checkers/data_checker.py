@@ -18,6 +18,10 @@ from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFindin
 
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3
+_TORN_SECTOR = (
+    "with a part of one sector of a write under way everything is explained: see docs/findings.md, "
+    "'A zvol does not keep a sector whole'"
+)
 _Found = tuple[Findings | None, tuple[str, ...]]
 """The findings about the loads that can be judged, if any can; and the reasons why others cannot."""
 
@@ -65,13 +69,25 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
     found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
     if found is None:
         return None, unknown
-    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
-        known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
-        reasons = (*found.reasons, why, *known)
-        found = replace(found, verdict=Verdict.REPAIRED, reasons=reasons)
+    found = _with_known(found, evidence, terms, filesystem, loads)
     if worst(filter(None, (pool.verdict, filesystem.verdict, found.verdict))).is_loss:
         found = replace(found, reasons=found.reasons + _complaints(evidence))
     return found, unknown
+
+
+def _with_known(
+    found: Findings, evidence: Evidence, terms: Terms, filesystem: LayerFinding, loads: Loads
+) -> Findings:
+    """The findings with the failures of a client that lived, and the name of a known cause."""
+    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
+        known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
+        reasons = (*found.reasons, why, *known)
+        return replace(found, verdict=Verdict.REPAIRED, reasons=reasons)
+    if found.verdict is Verdict.CORRUPTED and not terms.tears_sectors:
+        torn, _ = _judge_repaired(evidence, replace(terms, tears_sectors=True), filesystem, loads)
+        if torn is not None and torn.verdict is Verdict.INTACT:
+            return replace(found, reasons=(*found.reasons, _TORN_SECTOR))
+    return found
 
 
 def _judge_repaired(
