@@ -23,6 +23,8 @@ class Settings:
     """`BENCH_REPORT_TRIALS`: trials in the run of the measured report."""
     restarts: int
     """`BENCH_RESTARTS`: how often a machine is killed and resumed."""
+    fleet_trials: int
+    """`BENCH_FLEET_TRIALS`: trials without machines over Dask while the campaign's memory is watched."""
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -33,6 +35,7 @@ class Settings:
             view_writes=_number("BENCH_VIEW_WRITES", 1_000_000),
             report_trials=_number("BENCH_REPORT_TRIALS", 100_000),
             restarts=_number("BENCH_RESTARTS", 50),
+            fleet_trials=_number("BENCH_FLEET_TRIALS", 4_000),
         )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suites.chaos.fleet import Fleet, Session
+from suites.chaos.fleet import Fleet
 from suites.chaos.host_disks import MACHINES
+from suites.chaos.session import Session
 
 _LASTS_S = 20
 _END_S = 120

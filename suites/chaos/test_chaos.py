@@ -1,7 +1,8 @@
 """A campaign on a fleet goes through kills of all that it consists of: no trial is lost or doubled.
 
-`--disturbances N` sets their number, `--seed` draws them and their times. Campaigns of the quick matrix
-with `--trials` cuts a cell follow each other until all disturbances have hit. Each takes about 15 s.
+`--disturbances N` sets their number, `--seed` draws them and their times. Campaigns follow each other
+until all disturbances have hit: one of the quick matrix with `--trials` cuts a cell, then one of trials
+without machines. A disturbance takes about 15 s.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import pytest
 from fixtures.campaigns import TERMINAL
 from fixtures.options import Options
 from suites.chaos.disturbances import DISTURBANCES, drawn
-from suites.chaos.fleet import Fleet, Session
+from suites.chaos.fleet import Fleet
 from suites.chaos.host_disks import MACHINES, HostDisks
+from suites.chaos.session import NoOpSession, RealSession, Session
 from suites.selftest.runs.processes import commands_in
 from torture.deadlines import wait_until_true
 from torture.machines.host.scratch import Scratch
@@ -33,6 +35,9 @@ _EACH_DISTURBANCE_S = 120
 _LEFT_S = 90
 """A host without a sign of its campaign ends its sandbox after 45 s."""
 _POLL_S = 0.2
+_KINDS = 2
+_NO_OP_TRIALS = 30
+"""Of each cell: a campaign of some 75 s without disturbances."""
 
 
 @dataclass(kw_only=True)
@@ -89,18 +94,19 @@ def _show(line: str) -> None:
     print(line, file=TERMINAL, flush=True)
 
 
+def _session(disks: HostDisks, number: int, options: Options) -> Session:
+    name, seed = str(number), options.seed + number
+    if number % 2:
+        return NoOpSession(disks, name, trials=_NO_OP_TRIALS, seed=seed)
+    return RealSession(disks, name, trials=options.trials, seed=seed, load_ms=options.load_ms)
+
+
 def _play(fleet: Fleet, played: Played, *, options: Options, wanted: int) -> None:
     """Disturb one campaign after the other; each is then left alone until its end."""
     draw = random.Random(options.seed)
     end = time.monotonic() + _CAMPAIGN_S + wanted * _EACH_DISTURBANCE_S
-    while not played.sessions or played.hits.total() < wanted:
-        session = Session(
-            fleet.disks,
-            str(len(played.sessions)),
-            trials=options.trials,
-            seed=options.seed + len(played.sessions),
-            load_ms=options.load_ms,
-        )
+    while len(played.sessions) < _KINDS or played.hits.total() < wanted:
+        session = _session(fleet.disks, len(played.sessions), options)
         played.sessions.append(session)
         next_s = time.monotonic() + draw.uniform(*_PAUSE_S)
         try:
@@ -111,17 +117,23 @@ def _play(fleet: Fleet, played: Played, *, options: Options, wanted: int) -> Non
                     session.begin(fleet.cluster.address)
                     _show(f"campaign {len(played.sessions)} begins: {session.in_words()}")
                 elif time.monotonic() > next_s and played.hits.total() < wanted:
-                    at_work = fleet.trials_at_work()
-                    kind = drawn(draw)
-                    if kind.hit(fleet, session, draw):
-                        played.hits[kind.name] += 1
-                        if kind.hits_machines:
-                            played.trials_hit |= at_work | fleet.trials_at_work()
-                        _show(f"{played.hits.total()}/{wanted}: {kind.name}; {session.in_words()}")
+                    _disturb(fleet, session, played, draw)
+                    _show(f"{played.hits.total()}/{wanted}: {session.in_words()}")
                     next_s = time.monotonic() + draw.uniform(*_PAUSE_S)
                 time.sleep(_POLL_S)
         finally:
             session.kill()
+
+
+def _disturb(fleet: Fleet, session: Session, played: Played, draw: random.Random) -> None:
+    """Draw kinds until one has something to disturb; a campaign can always be killed."""
+    at_work = fleet.trials_at_work()
+    while not (kind := drawn(draw)).hit(fleet, session, draw):
+        pass
+    played.hits[kind.name] += 1
+    _show(kind.name)
+    if kind.hits_machines:
+        played.trials_hit |= at_work | fleet.trials_at_work()
 
 
 def test_no_record_is_missing_or_doubled(played: Played) -> None:

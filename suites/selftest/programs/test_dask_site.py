@@ -6,64 +6,35 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from suites.selftest.programs.dask_cluster import Cluster
-from suites.selftest.programs.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES, stand_in
+from suites.selftest.programs.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.programs.ssh_server import SshServer, sshd_path
+from suites.selftest.programs.stand_in_campaign import StandInCampaign
 from suites.selftest.unit.fake_workers import ASKED, specs_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.machines.lab.lab import LabSettings
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.campaign.campaign import Campaign
-from torture.trials.campaign.continued import settle
-from torture.trials.campaign.keeping import EvidencePolicy
-from torture.trials.campaign.run import Run
 from torture.trials.workers._dask_connection import connect
-from torture.trials.workers.dask_site import DaskSite
-from torture.trials.workers.protocol import WorkerOrders
 
-LAB = LabSettings(warm_states=Path("/nowhere"))
 FLEET = CHECKOUT / "tools" / "fleet"
 _DEADLINE_S = 90
 
 
-@dataclass(kw_only=True)
-class Played:
-    """A campaign over the cluster, under way."""
+class Played(StandInCampaign):
+    """Trials of one cell."""
 
-    cluster: Cluster
-    folder: Path
-    trials: int
-    site: DaskSite = field(init=False)
-    campaign: Campaign = field(init=False)
-
-    def __post_init__(self) -> None:
-        run = Run(folder=self.folder)
-        self.folder.mkdir(exist_ok=True)
-        orders = WorkerOrders(scratch=self.folder, run=run, lab=LAB)
-        self.site = DaskSite(orders, place=self.cluster.address, make=stand_in)
-        schedule = FixedSchedule(specs_of(ASKED, trials=self.trials))
-        earlier = read_records(run.trials_file).records
-        settle(schedule, earlier)
-        self.campaign = Campaign(
-            run=run,
-            schedule=schedule,
-            site=self.site,
-            jobs=1,
-            keep=EvidencePolicy.ALL,
-            earlier=earlier,
-        )
-        self.campaign.start()
+    def __init__(self, folder: Path, cluster: Cluster, *, trials: int) -> None:
+        self._specs = specs_of(ASKED, trials=trials)
+        super().__init__(folder, address=cluster.address, schedule=FixedSchedule(self._specs))
 
     def wait_until(self, records: int) -> None:
         """Until so many records are there."""
@@ -77,12 +48,12 @@ class Played:
             assert self.campaign.wait_for(ASKED, timeout_s=_DEADLINE_S)
         finally:
             self.campaign.stop()
-        records = read_records(self.campaign.run.trials_file).records
-        drawn = {spec.trial for spec in specs_of(ASKED, trials=self.trials)}
+        records = read_records(self.run.trials_file).records
+        drawn = {spec.trial for spec in self._specs}
         assert sorted(record.trial for record in records) == sorted(drawn)
         assert [record.error for record in records if record.error] == []
         for trial in drawn:
-            files = list(self.campaign.run.evidence_of(trial).iterdir())
+            files = list(self.run.evidence_of(trial).iterdir())
             size = sum(file.stat().st_size for file in files)
             assert 0.9 * EVIDENCE_BYTES < size <= EVIDENCE_BYTES, "two tries, or half of one"
         return records
@@ -111,7 +82,7 @@ def test_records_survive_killed_workers_a_killed_nanny_and_a_host_that_refuses(
     cluster.worker(broken)
     alone = cluster.worker(directions)
     nanny = cluster.worker(directions, nanny=True)
-    played = Played(cluster=cluster, folder=tmp_path / "run", trials=60)
+    played = Played(tmp_path / "run", cluster, trials=60)
     played.wait_until(10)
     alone.send_signal(signal.SIGKILL)
     alone.wait(_DEADLINE_S)
@@ -133,13 +104,13 @@ def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
     cluster: Cluster, directions: Path, tmp_path: Path
 ) -> None:
     worker = cluster.worker(directions)
-    played = Played(cluster=cluster, folder=tmp_path / "run", trials=40)
+    played = Played(tmp_path / "run", cluster, trials=40)
     played.wait_until(10)
     os.killpg(cluster.scheduler.pid, signal.SIGKILL)
     with pytest.raises(HarnessError, match="scheduler is gone"):
         played.campaign.wait_for(ASKED, timeout_s=_DEADLINE_S)
     played.campaign.stop()
-    before = read_records(played.campaign.run.trials_file).records
+    before = read_records(played.run.trials_file).records
     assert 10 <= len(before) < 40
     assert [record.error for record in before if record.error] == []
     assert worker.wait(_DEADLINE_S) is not None, "a worker without a scheduler ends"
@@ -147,7 +118,7 @@ def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
     folder.mkdir()
     with Cluster(folder) as again:
         again.worker(directions)
-        records = Played(cluster=again, folder=tmp_path / "run", trials=40).ended()
+        records = Played(tmp_path / "run", again, trials=40).ended()
     assert records[: len(before)] == before
 
 
@@ -182,9 +153,9 @@ def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_share(
     monkeypatch.setenv("TORTURE_CERTIFICATES", str(certificates))
     share = tmp_path / "share"
     monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{share}")
-    Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()
+    Played(tmp_path / "run", cluster, trials=3).ended()
     assert list(share.iterdir()) == [], "the evidence has come by this way"
-    lost = Played(cluster=cluster, folder=tmp_path / "lost", trials=6)
+    lost = Played(tmp_path / "lost", cluster, trials=6)
     lost.wait_until(1)
     share.rename(tmp_path / "away")
     share.touch()
@@ -209,7 +180,7 @@ def test_the_printed_command_starts_a_worker_over_ssh(
         argv = [*server.words(), f"export {DIRECTIONS}={directions}; {command}"]
         with (tmp_path / "said").open("wb") as said:
             session = subprocess.Popen(argv, stdout=said, stderr=said)
-        played = Played(cluster=cluster, folder=tmp_path / "run", trials=3)
+        played = Played(tmp_path / "run", cluster, trials=3)
         played.ended()
         assert session.poll() is None, (tmp_path / "said").read_text()
     session.wait(_DEADLINE_S)
