@@ -1,4 +1,4 @@
-"""A copy of the walk's native program that can make a mistake, which an environment variable switches on.
+"""A copy of the walk's native program that makes mistakes when environment variables ask for them.
 
 The copy has the library of the default version of ZFS, as the program of that version has.
 """
@@ -19,6 +19,8 @@ from torture.machines.lab.recovery_programs import recovery_recipe
 
 CONSTANT_LOAD_GUID = "CONSTANT_LOAD_GUID"
 """The variable. ZFS's cache knows a block by the load of its pool, too (module/zfs/arc.c, `buf_hash`)."""
+UNREPORTED_READS = "UNREPORTED_READS"
+"""The variable. Of 16 pages one alone is reported as read, so that proofs know too few places."""
 
 _PROGRAM = "native-recover"
 _IN_SOURCE = (
@@ -33,6 +35,11 @@ uint64_t __wrap_spa_generate_load_guid(void) {{
 
 static uint64_t now_us(void) {{""",
 )
+_IN_DISKS = (
+    "if (disk->page_is[page] == UNREAD) mark(disk, page, READ);",
+    f'if (disk->page_is[page] == UNREAD && (page % 16 == 0 || getenv("{UNREPORTED_READS}") == NULL))'
+    " mark(disk, page, READ);",
+)
 _IN_LINK = ("--wrap=vdev_disk_ops", "--wrap=vdev_disk_ops,--wrap=spa_generate_load_guid")
 _REST_OF_STAGE = "\nfor name in $covered"
 """Behind it, the other program is built, which notes the blocks that run."""
@@ -46,6 +53,7 @@ def build_native(folder: Path) -> Path:
         place.mkdir()
     copies = {path: Path(shutil.copy(path, sources)) for path in (*recipe.programs, *recipe.stages)}
     _change(sources / "pool.c", *_IN_SOURCE)
+    _change(sources / "disks.c", *_IN_DISKS)
     _change(sources / "stage.sh", *_IN_LINK)
     stage = (sources / "stage.sh").read_text()
     assert stage.count(_REST_OF_STAGE) == 1
