@@ -20,7 +20,7 @@ from suites.selftest.runs.processes import (
 from torture.records.record.run_layout import EVIDENCE_FOLDER
 
 _WORKERS = 2
-_NO_OP = {"seconds": "0.5", "bytes": str(1 << 18)}
+_NO_OP = {"seconds": "2", "bytes": str(1 << 18)}
 """The length of a trial without machines, and the size of its evidence."""
 
 
