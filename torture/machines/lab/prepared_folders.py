@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.files import locked
 
 _MAKE_DEADLINE_S = 600
-_PARTIAL = ".partial"
+_PARTIAL, _USED = ".partial", ".used"
+_USED_S_MAX = 3600
+"""Machines resume in seconds."""
+_TRIES = 3
 _UNUSED_DAYS_MAX = 14
 _BYTES_MAX = 8 << 30
 """Bytes of all kept folders; a pool with its client takes 300 MB."""
@@ -23,6 +28,30 @@ class PreparedFolders:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    @contextmanager
+    def used(self, key: str, *, make: Callable[[Path], None]) -> Iterator[Path]:
+        """The files of this key while they are used; raises as `ensure` does.
+
+        They are links of its own: another trial may forget or remove the folder meanwhile.
+        """
+        links = self._directory / f".{key}-{secrets.token_hex(4)}{_USED}"
+        try:
+            self._link(key, links, make)
+            yield links
+        finally:
+            shutil.rmtree(links, ignore_errors=True)
+
+    def _link(self, key: str, links: Path, make: Callable[[Path], None]) -> None:
+        for left in reversed(range(_TRIES)):
+            folder = self.ensure(key, make=make)
+            try:
+                shutil.copytree(folder, links, copy_function=os.link)
+                return
+            except (OSError, shutil.Error) as error:  # forgotten at this moment
+                shutil.rmtree(links, ignore_errors=True)
+                if not left:
+                    raise HarnessError(f"{folder} cannot be used: {error}") from error
 
     def ensure(self, key: str, *, make: Callable[[Path], None]) -> Path:
         """The folder of this key, made first when it is missing.
@@ -66,6 +95,10 @@ class PreparedFolders:
         oldest_s = time.time() - _UNUSED_DAYS_MAX * 86400
         folders = [path for path in self._directory.iterdir() if path.is_dir()]
         for folder in sorted(folders, key=_used_s, reverse=True):
+            if folder.name.endswith(_USED):
+                if _used_s(folder) < time.time() - _USED_S_MAX:
+                    shutil.rmtree(folder, ignore_errors=True)  # left by a killed trial
+                continue
             if folder.name.endswith(_PARTIAL):
                 self._remove(folder)  # left by a killed maker, unless its process still runs
                 continue

@@ -84,25 +84,33 @@ def _resumed(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, folders: PreparedFolders
 ) -> tuple[Machine, Machine]:
     key = _key(trial, machines.lab)
-    folder = folders.ensure(key, make=lambda made: _prepare(trial, machines.lab, evidence, made))
     try:
-        with evidence.stage("set up NAS"):
-            view = _linked(folder / RECORDINGS_OF_SHELF, machines.shelf.directory / _PREPARED)
-            machines.shelf.start(trial.disks, view=view / _STATE)
-            nas = machines.resume_nas(folder / _NAS)
-            sync = set_sync_script(trial.cell[SYNC])
-            run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
-        with evidence.stage("set up client"):
-            if not trial.attachment.attach_script:
-                client = machines.resume_client("client", folder / _CLIENT)
-            else:  # connections from inside the guest do not survive a save
-                listen_on_wire(trial, machines)
-                client = set_up_client(trial, machines)
-                mount_disk(trial, client)
+        with folders.used(
+            key, make=lambda made: _prepare(trial, machines.lab, evidence, made)
+        ) as folder:
+            return _resumed_from(folder, trial, machines, evidence)
     except HarnessError as error:
         if fault_of_state(error) is not StateFault.NONE:
             folders.forget(key)
         raise
+
+
+def _resumed_from(
+    folder: Path, trial: Trial, machines: Machines, evidence: EvidenceWriter
+) -> tuple[Machine, Machine]:
+    with evidence.stage("set up NAS"):
+        view = _linked(folder / RECORDINGS_OF_SHELF, machines.shelf.directory / _PREPARED)
+        machines.shelf.start(trial.disks, view=view / _STATE)
+        nas = machines.resume_nas(folder / _NAS)
+        sync = set_sync_script(trial.cell[SYNC])
+        run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
+    with evidence.stage("set up client"):
+        if not trial.attachment.attach_script:
+            client = machines.resume_client("client", folder / _CLIENT)
+        else:  # connections from inside the guest do not survive a save
+            listen_on_wire(trial, machines)
+            client = set_up_client(trial, machines)
+            mount_disk(trial, client)
     return nas, client
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,43 @@ def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HarnessError, match="cannot write to"):
         PreparedFolders(tmp_path / "file").ensure("a", make=content)
+
+
+def test_files_in_use_stay_when_another_trial_forgets_them(tmp_path: Path) -> None:
+    folders = PreparedFolders(tmp_path)
+    with folders.used("a", make=content) as used:
+        folders.forget("a")
+        assert (used / "state").read_bytes() == bytes(1000)
+        with folders.used("a", make=content) as again:
+            assert not again.joinpath("state").samefile(used / "state")
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "a.lock"}
+
+
+def test_files_forgotten_before_they_are_linked_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = PreparedFolders(tmp_path)
+    ensure, forgotten = folders.ensure, [True, True, False]
+
+    def ensured(key: str, *, make: Callable[[Path], None]) -> Path:
+        folder = ensure(key, make=make)
+        if forgotten.pop(0):
+            folders.forget(key)
+        return folder
+
+    monkeypatch.setattr(folders, "ensure", ensured)
+    with folders.used("a", make=content) as used:
+        assert (used / "state").exists()
+    forgotten[:] = [True] * 3
+    with pytest.raises(HarnessError, match="cannot be used"), folders.used("a", make=content):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"a.lock"}
+
+
+def test_links_of_a_killed_trial_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
+    folders = PreparedFolders(tmp_path)
+    with folders.used("a", make=content) as killed, folders.used("a", make=content) as used:
+        age(killed, 0.1)
+        folders.ensure("b", make=content)
+        assert used.exists()
+        assert not killed.exists()
