@@ -31,6 +31,8 @@ class Disturbance:
     ends_campaign: bool = False
     hits_machines: bool = False
     """Whether a trial at work may be inconclusive: it hits the trial's machines."""
+    hits_each_trial: bool = False
+    """Whether this holds for each trial that ends meanwhile, however short it was."""
 
 
 def _kill_one(victims: Sequence[int], draw: random.Random) -> bool:
@@ -129,7 +131,12 @@ DISTURBANCES = (
     Disturbance(name="a worker is killed", hit=_worker),
     Disturbance(name="a nanny is killed", hit=_nanny),
     Disturbance(name="a worker stands still", hit=_still_worker, hits_machines=True),
-    Disturbance(name="the machines' disk is full", hit=_full_machines, hits_machines=True),
+    Disturbance(
+        name="the machines' disk is full",
+        hit=_full_machines,
+        hits_machines=True,
+        hits_each_trial=True,
+    ),
     Disturbance(name="the results' disk is full", hit=_full_results, ends_campaign=True),
     Disturbance(name="the scheduler is killed", hit=_scheduler, ends_campaign=True),
     Disturbance(name="the campaign is killed", hit=_campaign, ends_campaign=True),

@@ -56,9 +56,14 @@ class Session(ABC):
         return read_records(file).records if file.exists() else ()
 
     @property
+    def ended(self) -> set[str]:
+        """The trials that have a record."""
+        return {record.trial for record in self.records}
+
+    @property
     def is_complete(self) -> bool:
         """Whether no trial is missing."""
-        return {record.trial for record in self.records} == set(self.drawn)
+        return self.ended == set(self.drawn)
 
     def in_words(self) -> str:
         """Its progress."""
