@@ -37,7 +37,7 @@ _detections_key = pytest.StashKey[list[Detection]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Each fault has its cell, and as many cuts as all others."""
+    """Each fault has its cell, and its own number of cuts."""
     refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage")
 
 

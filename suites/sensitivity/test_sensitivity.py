@@ -1,8 +1,8 @@
 """Planted faults must be seen by the predicted check; disturbances must not be seen.
 
 Each is planted in a cell that is sound without it, or in that cell with the choices of `--axis`,
-e.g. another transport. `--trials` sets the number of cuts for each. A fault fails its test when no
-cut shows it, or when another check sees it than was predicted before its first run
+e.g. another transport. It has `--trials` times as many cuts as it is predicted to need. It fails its
+test when no cut shows it, or when another check sees it than was predicted before its first run
 (`torture/choices/faults/`). A bug planted in ZFS itself is a version of ZFS, built on first use,
 and its trials are a separate run.
 """
@@ -19,12 +19,13 @@ from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.detection import Detection, detect, seen_by
+from torture.trials.plan.draw import cuts_of
 
 
 def test_a_planted_fault_is_seen(
     fault: Fault, planted: Running, detections: list[Detection], options: Options
 ) -> None:
-    _must_be_as_predicted(fault, _records_of(fault, planted, trials=options.trials), detections)
+    _must_be_as_predicted(fault, _records_of(fault, planted, options), detections)
 
 
 def test_a_bug_planted_in_zfs_is_seen(
@@ -45,18 +46,18 @@ def _must_be_as_predicted(
 def test_harmless_disturbances_are_not_detected(
     disturbance: Fault, planted: Running, options: Options
 ) -> None:
-    for record in _records_of(disturbance, planted, trials=options.trials):
+    for record in _records_of(disturbance, planted, options):
         assert record.is_conclusive, record.error
         assert record.verdict is Verdict.INTACT, record.reasons
         assert not seen_by(record), record.cut.audit.findings
 
 
-def _records_of(fault: Fault, planted: Running, *, trials: int) -> list[TrialRecord]:
+def _records_of(fault: Fault, planted: Running, options: Options) -> list[TrialRecord]:
     """The fault's records once its trials have ended; its cell may have those of other faults, too."""
 
     def records() -> list[TrialRecord]:
         return [record for record in planted.campaign.records if record.fault == fault.name]
 
-    cell = Cell.parse(fault.cell)
-    planted.wait_for(cell, name=fault.name, is_enough=lambda: len(records()) >= trials)
+    cell, cuts = Cell.parse(fault.cell), cuts_of(fault, trials=options.trials)
+    planted.wait_for(cell, name=fault.name, is_enough=lambda: len(records()) >= cuts)
     return records()

@@ -63,11 +63,12 @@ def draw_planted(
     states: Callable[[Cell], int] = lambda _cell: 0,
     engine: WalkEngine = WalkEngine.KERNEL,
 ) -> tuple[TrialSpec, ...]:
-    """`trials` of each fault, which is planted in its cell.
+    """`cuts_of` each fault, which is planted in its cell.
 
     `states`: the states to walk over there, with this engine.
     """
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
+    cuts = {fault.name: cuts_of(fault, trials=trials) for fault in faults}
     return tuple(
         TrialSpec(
             cell=cells[fault.name],
@@ -81,9 +82,15 @@ def draw_planted(
             walk_states=states(cells[fault.name]),
             walk_engine=engine,
         )
-        for index in range(trials)
+        for index in range(max(cuts.values(), default=0))
         for fault in faults
+        if index < cuts[fault.name]
     )
+
+
+def cuts_of(fault: Fault, *, trials: int) -> int:
+    """The number of a fault's cuts: so many times its prediction, which chance misses in 5 %."""
+    return trials * max(1, fault.cuts)
 
 
 def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:

@@ -72,6 +72,8 @@ def test_trials_of_faults_in_the_same_cell_have_different_names() -> None:
     drawn = draw_planted(tuple(FAULTS.values()), trials=2, run_seed=1, load_ms=4000)
     assert len({spec.trial for spec in drawn}) == len({spec.seed for spec in drawn}) == len(drawn)
     assert {spec.fault for spec in drawn[: len(FAULTS)]} == set(FAULTS)
+    for fault in FAULTS.values():
+        assert sum(spec.fault == fault.name for spec in drawn) == 2 * fault.cuts
     [sound] = draw_trials([CELL], trials=1, run_seed=1, load_ms=4000)
     assert sound.seed not in {spec.seed for spec in drawn}
     for spec in drawn:

@@ -275,8 +275,8 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
 def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:
     """Else a walk would change what the other checks see of it."""
     fault = FAULTS["lies-for-50-ms"]
-    (walked,) = draw_planted([fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9)
-    (plain,) = draw_planted([fault], trials=1, run_seed=1, load_ms=4000)
+    walked, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9)
+    plain, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=4000)
     assert walked.walk_states == 9
     assert draw_plan(walked) == draw_plan(plain)
     assert draw_plan(plain).cut.aim == fault.aim
