@@ -22,5 +22,6 @@ def build_in(folder: Path, recipe: Recipe, **brought: Any) -> None:
             progress=print,
             stop=Event(),
             keep=keep.fileno(),
+            compiled=folder / "compiled.tar",
             **brought,
         )

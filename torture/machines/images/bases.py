@@ -31,6 +31,14 @@ _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
 _LINUX_SOURCE = "linux.tar"
 _PATCHES = "patches"
+_COMPILED = "compiled.tar"
+_COMPILED_PATH = "/compiled"
+_WITH_CCACHE = (
+    "cp -a /usr/lib/ccache/. /usr/local/bin/ && "
+    f"printf '%s\\n' 'cache_dir = {_COMPILED_PATH}' 'max_size = 1G' > /etc/ccache.conf"
+)
+"""Shell: compile by ccache, whose names of compilers come first in the path (ccache(1), "Run modes").
+Most files of a tree are those of the tree before it."""
 _DKMS = "/etc/dkms"
 _PROGRAMS = "/programs"
 _PREFERENCES = "/etc/apt/preferences.d/"
@@ -56,6 +64,7 @@ def build_base(
     progress: Callable[[str], None],
     stop: Event,
     keep: int,
+    compiled: Path | None = None,
     tree: SourceTree | None = None,
     linux_trees: Sequence[LinuxTree] = (),
     patches: PatchSeries = NO_PATCHES,
@@ -63,8 +72,9 @@ def build_base(
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
 
     The build's processes hold the descriptor `keep` open. `tree` is the source tree that the
-    recipe's stages build, and `patches` are those that they apply, if they do so. Raises
-    `HarnessError` with the log's last lines when mmdebstrap fails, and when `stop` is set meanwhile.
+    recipe's stages build, and `patches` are those that they apply, if they do so. The archive
+    `compiled` has the compilers' cache of earlier trees, and gets this one's. Raises `HarnessError`
+    with the log's last lines when mmdebstrap fails, and when `stop` is set meanwhile.
     """
     if recipe.source:
         _pack(tree, recipe.source, work)
@@ -72,7 +82,7 @@ def build_base(
         _pack_linux(linux_trees, recipe.linux_source, work)
     if recipe.patches:
         _pack_patches(patches, recipe.patches, work)
-    command = _command(recipe, work)
+    command = _command(recipe, work, compiled)
     environment = os.environ | {
         "SOURCE_DATE_EPOCH": str(SOURCE_DATE_EPOCH),
         "DEBIAN_FRONTEND": "noninteractive",
@@ -105,6 +115,8 @@ def build_base(
             if full
             else f"read {log}, then: tools/images build",
         )
+    if recipe.has_tree and compiled:
+        (work / _COMPILED).replace(compiled)
     for archive in (_SOURCE, _LINUX_SOURCE):
         (work / archive).unlink(missing_ok=True)
     shutil.rmtree(work / _PATCHES, ignore_errors=True)
@@ -152,7 +164,7 @@ def _pack_patches(patches: PatchSeries, digest: str, work: Path) -> None:
     patches.pack(work / _PATCHES)
 
 
-def _command(recipe: Recipe, work: Path) -> list[str]:
+def _command(recipe: Recipe, work: Path, compiled: Path | None) -> list[str]:
     if shutil.which("mmdebstrap") is None:
         raise HarnessError("mmdebstrap is not installed", hint="apt-get install mmdebstrap")
     archive = work / "base.tar"
@@ -176,6 +188,10 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
         command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
     if recipe.linux_source:
         command += [f"--customize-hook=upload {work / _LINUX_SOURCE} /linux.tar"]
+    if recipe.has_tree and compiled:
+        command += [f"--chrooted-customize-hook={_WITH_CCACHE}"]
+        if compiled.exists():
+            command += [f"--customize-hook=tar-in {compiled} /"]
     if recipe.patches:
         command += [f"--customize-hook=copy-in {work / _PATCHES} /"]
     if recipe.patch is not None:
@@ -193,6 +209,8 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
             f"--customize-hook=upload {stage} /stage.sh",
             "--chrooted-customize-hook=sh /stage.sh",
         ]
+    if recipe.has_tree and compiled:
+        command += [f"--customize-hook=tar-out {_COMPILED_PATH} {work / _COMPILED}"]
     if recipe.stages:
         command += [f"--customize-hook=download /stage.tar {archive}"]
     command += [f"--customize-hook=download /var/lib/dpkg/status {work / 'status'}"]

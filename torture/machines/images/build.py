@@ -181,6 +181,7 @@ class _Builder:
                 progress=self.progress,
                 stop=self.stop,
                 keep=keep,
+                compiled=self.cache.compiled,
                 tree=self.tree,
                 linux_trees=self.linux_trees,
                 patches=self.patches,

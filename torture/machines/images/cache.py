@@ -50,6 +50,11 @@ class Cache:
             os.utime(place)
         return place
 
+    @property
+    def compiled(self) -> Path:
+        """The archive with the compilers' cache of source trees: the last build's stays."""
+        return self.root / "compiled.tar"
+
     def log(self, slot: str) -> Path:
         """The log of a slot's last build."""
         return self.root / "logs" / f"{slot}.log"

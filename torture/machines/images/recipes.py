@@ -101,6 +101,11 @@ class Recipe:
     """The digest of the patches to Linux that its stage applies."""
 
     @property
+    def has_tree(self) -> bool:
+        """Whether its stages build a source tree."""
+        return bool(self.source or self.linux_source)
+
+    @property
     def base_key(self) -> str:
         """The key of the slow layer: changes with the packages and the stage script, nothing else."""
         content = {

@@ -13,7 +13,7 @@ import pytest
 from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
-from torture.machines.images import assemble, build
+from torture.machines.images import assemble, bases, build
 from torture.machines.images.recipes import Recipe, read_recipe
 from torture.machines.images.sources.zfs_trees import SourceTree
 
@@ -100,29 +100,37 @@ def built_with(tree: SourceTree | None, *, source: str, tmp_path: Path) -> None:
     build_in(tmp_path, recipe, tree=tree)
 
 
+@pytest.mark.parametrize("earlier", ["", "of an earlier tree"])
 def test_the_build_gets_the_tree_before_the_first_of_its_stages_and_keeps_no_copy(
-    tools: Path, tree: SourceTree, tmp_path: Path
+    earlier: str, tools: Path, tree: SourceTree, tmp_path: Path
 ) -> None:
+    compiled = tmp_path / "compiled.tar"
+    if earlier:
+        compiled.write_text(earlier)
     fake_tool(
         tools,
         "mmdebstrap",
-        f'printf "%s\\n" "$@" > {tmp_path}/said; cp {tmp_path}/made/source.tar {tmp_path}\n'
-        f"touch {tmp_path}/made/status {tmp_path}/made/base.tar",
+        f'printf "%s\n" "$@" > {tmp_path}/said; cp {tmp_path}/made/source.tar {tmp_path}\n'
+        f"cd {tmp_path}/made; touch status base.tar; echo of this tree > compiled.tar",
     )
     built_with(tree, source=tree.version, tmp_path=tmp_path)
     hooks = [line for line in (tmp_path / "said").read_text().splitlines() if "hook=" in line]
     assert [hook.partition("=")[2] for hook in hooks] == [
         f"upload {tmp_path}/made/source.tar /source.tar",
+        bases._WITH_CCACHE,
+        *([f"tar-in {compiled} /"] if earlier else []),
         "upload /recipes/build.sh /stage.sh",
         "sh /stage.sh",
         "upload /recipes/stage.sh /stage.sh",
         "sh /stage.sh",
+        f"tar-out /compiled {tmp_path}/made/compiled.tar",
         f"download /stage.tar {tmp_path}/made/base.tar",
         f"download /var/lib/dpkg/status {tmp_path}/made/status",
     ]
     with tarfile.open(tmp_path / "source.tar") as tar:
         assert tar.getnames() == ["META", "contrib/debian/rules.in"]
     assert {path.name for path in (tmp_path / "made").iterdir()} == {"base.tar", "packages.json"}
+    assert compiled.read_text() == "of this tree\n"
 
 
 @pytest.mark.parametrize("has_tree", [False, True])
