@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 from suites.selftest.programs.launcher import LAUNCHER
 from torture.checkout import CHECKOUT
+from torture.deadlines import wait_until_true
 from torture.trials.bisect.searched_versions import PackagedVersions
 from torture.trials.bisect.suite_trier import SuiteTrier
 
@@ -47,3 +49,28 @@ def test_a_version_that_does_not_build_is_left_out_with_the_builders_words(tmp_p
     assert (step.version, step.trials) == ("no-tree", 0)
     assert step.skipped.startswith(f"it cannot be built, see {tmp_path / 'no-tree-0'}")
     assert "known are: 2.3.9, 2.1.11" in step.skipped
+
+
+def test_a_search_that_is_killed_leaves_neither_a_build_nor_trials(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = (
+        "import sys; from pathlib import Path; from torture.trials.bisect import suite_trier\n"
+        "suite_trier._run(('sh', '-c', 'echo $$; exec sleep 60'), Path(sys.argv[1]), deadline_s=60)"
+    )
+    search = subprocess.Popen([sys.executable, "-c", code, log], cwd=CHECKOUT)
+    assert wait_until_true(
+        lambda: log.exists() and log.read_text().endswith("\n"), deadline_s=30, poll_s=0.1
+    )
+    trials = Path("/proc", log.read_text().strip(), "cmdline")
+    assert b"sleep" in trials.read_bytes()
+    search.kill()
+    search.wait(10)
+    assert wait_until_true(lambda: not _is_there(trials), deadline_s=10, poll_s=0.1)
+
+
+def _is_there(command: Path) -> bool:
+    """Whether a process runs; a zombie's command is empty."""
+    try:
+        return bool(command.read_bytes())
+    except OSError:
+        return False

@@ -19,6 +19,8 @@ from torture.trials.bisect.searched_versions import Versions
 
 _BUILD_DEADLINE_S = 4 * 3600
 _TRIAL_DEADLINE_S = 1800
+_WITH_US = ("setpriv", "--pdeathsig", "TERM", "--")
+"""A search that is killed leaves neither a build nor trials (setpriv(1))."""
 _SEED_STEP = 1000
 """Batches of a version draw other trials: their seeds are so far apart."""
 
@@ -92,7 +94,12 @@ def _run(
     with log.open("ab") as file:
         try:
             done = subprocess.run(
-                argv, cwd=CHECKOUT, stdout=file, stderr=errors, timeout=deadline_s, check=False
+                (*_WITH_US, *argv),
+                cwd=CHECKOUT,
+                stdout=file,
+                stderr=errors,
+                timeout=deadline_s,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise HarnessError(
