@@ -73,7 +73,7 @@ _BY_THREADS = MeasureOrder(
 _BY_GOBONNIEGO = MeasureOrder(
     jobs=tuple(job.name for job in gobonniego_jobs(published.GOBONNIEGO_THREADS)),
     links=_BY_LINKS.links,
-    size_mib=64,
+    size_mib=96,
 )
 *_R1_ROWS, _GOBONNIEGO_ROW = _rows(published.R1, _FROM_DISKS, _BY_LINKS, _BY_GOBONNIEGO)
 R1 = _question(published.R1, _R1_ROWS)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from torture.facts.speed.jobs import JobEnd, Pattern, SpeedJob
 
-MEMORY_MIB = 32
-"""For the program and the page cache of its files."""
+MEMORY_MIB = 48
+"""The client's free memory, for the program and the page cache of its files."""
 _GIB_MIB = 1024
 _MS_PER_S = 1000
 _BYTES_PER_MB = 10**6

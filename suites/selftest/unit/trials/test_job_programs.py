@@ -11,7 +11,7 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
-from torture.facts.speed.gobonniego_jobs import gobonniego_jobs
+from torture.facts.speed.gobonniego_jobs import MEMORY_MIB, gobonniego_jobs
 from torture.records.record.measure_order import MeasureOrder
 from torture.trials.trial.measure.job_programs import Target, lay_out, run_jobs, runs_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -70,7 +70,7 @@ def test_one_run_is_the_end_of_each_of_its_jobs(tmp_path: Path) -> None:
     assert ends[_JOBS[2]].operations_per_s == pytest.approx(300)
     (argv,) = client.commands
     script, program, directory, options = argv[2], argv[4], argv[6], argv[7:]
-    assert "32M" in script
+    assert f"- {MEMORY_MIB * 1024}) / $(kib Hugepagesize)" in script
     assert (program, directory) == ("/run/gobonniego", "/mnt/load/bench")
     assert " ".join(options) == "-json -runs 1 -size 0.125 -threads 2 -iops-duration 4"
 

@@ -30,15 +30,20 @@ _GOBONNIEGO_DEADLINE_S = 3600
 """It writes and reads all its data, however slow the motion is."""
 _SCRIPT_DEADLINE_S = 60
 _IN_LITTLE_MEMORY = f"""\
-groups=/sys/fs/cgroup
-[ -e $groups/cgroup.controllers ] || mount -t cgroup2 none $groups || exit
-echo +memory > $groups/cgroup.subtree_control && mkdir -p $groups/speed || exit
-echo {MEMORY_MIB}M > $groups/speed/memory.high && echo $$ > $groups/speed/cgroup.procs || exit
-exec "$@"
+pages=/proc/sys/vm/nr_hugepages
+kib() {{ awk -v of="$1:" '$1 == of {{ print $2 }}' /proc/meminfo; }}
+sync && echo 3 > /proc/sys/vm/drop_caches
+taken=$((($(kib MemAvailable) - {MEMORY_MIB * 1024}) / $(kib Hugepagesize)))
+echo $taken > $pages
+[ "$(cat $pages)" -ge $((taken * 9 / 10)) ] || {{ echo "$(cat $pages) of $taken pages" >&2; exit 1; }}
+"$@"
+code=$?
+echo 0 > $pages
+exit $code
 """
-"""Shell. The page cache of a file belongs to the group that reads or writes it first. Above its
-`memory.high` a group waits for free pages. At `memory.max` the kernel would kill it, as the disk is slow
-(Linux Documentation/admin-guide/cgroup-v2.rst, "Memory")."""
+"""Shell. Pages that are reserved for another use are lost to the page cache (Linux
+Documentation/admin-guide/mm/hugetlbpage.rst). So write-back is that of a small machine, without the
+delays of a control group."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
