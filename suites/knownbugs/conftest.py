@@ -56,10 +56,9 @@ def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
 
     def run(bug: KnownBug, side: Side, zfs: ChosenZfs) -> tuple[TrialRecord, ...]:
         cuts = bug.cuts if request.config.getoption("--trials") is None else options.trials
-        drawn = draw_trials(
+        specs = draw_trials(
             [side.chosen_cell], trials=cuts, run_seed=options.seed, load_ms=options.load_ms
         )
-        specs = [replace(spec, flush_is_doubted=bug.drops_flushes) for spec in drawn]
         its_own, records = run_alone(request.config, _of_side(options, side, zfs), specs, zfs)
         folders.append(its_own.folder)
         return records

@@ -141,18 +141,22 @@ def test_the_chain_is_proven_before_use_and_the_observations_are_kept(proofs: An
     assert proof["proof"]["flushes"]["data0"] > 0
 
 
-def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
+def test_a_zfs_that_loses_flushes_is_not_taken_for_a_fault_of_the_chain(proofs: Any) -> None:
     proof = proofs["zfs_nocacheflush"]
-    assert "a flush of the client did not reach the disks" in proof["error"]
-    assert proof["proof"]["flushes"] == {"data0": 0}
-
-
-def test_where_zfs_is_doubted_a_flush_has_to_reach_the_volume_and_is_counted(proofs: Any) -> None:
-    proof = proofs["doubted"]
     assert proof["error"] is None
     assert proof["proof"]["flushes"] == {"data0": 0}
-    assert proof["proof"]["flushes_of_volume"] > 0
-    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "the volume was not asked"
+    detour = proof["proof"]["flushes_without"]
+    assert detour["of_volume"] > 0
+    assert detour["of_disks"]["data0"] > 0
+    assert proofs["none"]["proof"]["flushes_without"] is None, "no other place was asked"
+
+
+def test_a_client_that_sends_no_flush_is_refused(proofs: Any) -> None:
+    proof = proofs["nobarrier"]
+    assert "a flush of the client did not reach the disks" in proof["error"]
+    detour = proof["proof"]["flushes_without"]
+    assert detour["of_volume"] == 0
+    assert detour["of_disks"]["data0"] > 0
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,6 @@ BUGS = (
         cleared=Side(cell=_FLUSHED, axes=_QUEUES, zfs="2.3.9"),
         seen_by=Sight.AUDIT,
         cuts=1,
-        drops_flushes=True,
     ),
     # ZFS ignores a zvol's flush that comes as a flag of a write rather than as an operation.
     #
@@ -66,6 +65,5 @@ BUGS = (
         cleared=Side(cell=_FLUSHED, zfs="2.3.2"),
         seen_by=Sight.AUDIT,
         cuts=1,
-        drops_flushes=True,
     ),
 )

@@ -73,6 +73,3 @@ class KnownBug:
     """Part of the reason given for trials that show it, e.g. of why no import brought the pool
     back. It distinguishes the bug from anything else that the check sees. Empty where every reason
     will do."""
-    drops_flushes: bool = False
-    """Whether ZFS loses a client's flush. The proof before use then asks only that the flush
-    reaches the volume, on both sides alike."""

@@ -153,6 +153,11 @@ def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:
     return {disk.serial: write_cache_of(f"{_BY_SERIAL}{disk.serial}") for disk in disks}
 
 
+def flush_disks_script(disks: Sequence[ShelfDisk]) -> str:
+    """Shell: flush each of these disks by its block device, without ZFS (`blkdev_fsync`, Linux)."""
+    return "\n".join(["set -eu", *(f"sync --data {_BY_SERIAL}{disk.serial}" for disk in disks)])
+
+
 def create_script(cell: Cell) -> str:
     """Shell: make the pool."""
     serials = {disk.serial for disk in pool_disks(cell)}

@@ -69,8 +69,6 @@ class TrialSpec:
     """The walk ends after this time, whatever is left; fresh recoveries of contents come on top."""
     measure: MeasureOrder | None = None
     """The jobs to measure, instead of a load and a cut."""
-    flush_is_doubted: bool = False
-    """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
     def __post_init__(self) -> None:
         if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
@@ -131,7 +129,6 @@ class TrialSpec:
             walk_fresh=data.get("walk_fresh", 0),
             walk_minutes=data.get("walk_minutes", WALK_MINUTES),
             measure=MeasureOrder.from_json(data["measure"]) if data.get("measure") else None,
-            flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 
 

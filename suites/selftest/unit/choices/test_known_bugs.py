@@ -22,7 +22,6 @@ from torture.machines.images.sources.patches import PatchSeries
 from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.bug_outcome import BugOutcome, SideOutcome, side_outcome
 
@@ -79,8 +78,6 @@ def test_a_bug_is_missing_where_all_is_sound_and_found_elsewhere(bug: KnownBug) 
     for side in (affected, cleared):
         assert isinstance(side.zfs, FromSource) or zfs_version(side.zfs).name == side.zfs
     assert bug.cuts >= 1
-    if bug.drops_flushes:
-        assert affected.chosen_cell == cleared.chosen_cell, "what is doubted is ZFS alone"
 
 
 def test_a_side_takes_choices_as_the_command_line_does() -> None:
@@ -237,12 +234,3 @@ def test_an_unneeded_or_missing_tree_is_refused(
     monkeypatch.setattr(pytestconfig.option, "tree", [text])
     with pytest.raises(pytest.UsageError, match=why):
         chosen_trees(pytestconfig)
-
-
-def test_a_spec_says_whether_zfs_itself_is_doubted() -> None:
-    spec = TrialSpec(cell=BUG.affected.chosen_cell, index=0, seed=1, load_ms=4000)
-    doubted = replace(spec, flush_is_doubted=True)
-    assert TrialSpec.from_json(doubted.as_json()) == doubted
-    assert doubted.trial == spec.trial, "the same cut"
-    old = {name: value for name, value in spec.as_json().items() if name != "flush_is_doubted"}
-    assert not TrialSpec.from_json(old).flush_is_doubted
