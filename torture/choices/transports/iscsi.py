@@ -57,6 +57,10 @@ echo 1 > {_GROUP}/enable
 """
 
 
+_RESTART = (f"echo 0 > {_GROUP}/enable", f"echo 1 > {_GROUP}/enable")
+"""A portal group that is off has no session (drivers/target/iscsi/iscsi_target_tpg.c)."""
+
+
 class _Lun:
     """The common part of LUNs that the client's QEMU opens, through libiscsi."""
 
@@ -83,7 +87,12 @@ class _Lun:
 class Iscsi(_Lun, OfZvol):
     """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 
-    traits = Traits(ports=(ISCSI_PORT,), sectors_bytes=(512, 4096), can_discard=True)
+    traits = Traits(
+        ports=(ISCSI_PORT,),
+        sectors_bytes=(512, 4096),
+        can_discard=True,
+        target_scripts=_RESTART,
+    )
 
     def publish_script(self, options: VolumeOptions) -> str:
         """An iblock backstore."""
@@ -120,9 +129,7 @@ GUEST_SETTINGS = {
 class IscsiOfGuest(Iscsi):
     """One LUN; the client's kernel is the initiator."""
 
-    traits = Traits(
-        ports=(ISCSI_PORT,), sectors_bytes=(512, 4096), can_discard=True, client_has_network=True
-    )
+    traits = replace(Iscsi.traits, client_has_network=True)
 
     def wait_until_idle_script(self) -> str:
         """Return once no request is unread: a killed client has not logged out."""
@@ -175,7 +182,12 @@ class Fileio(_Lun, OfImage):
     def traits(self) -> Traits:
         """Write-through or write-back."""
         completed = CompletedWrite.IN_ZFS if self.has_write_cache else CompletedWrite.IN_LOG
-        return Traits(ports=(ISCSI_PORT,), volume=VolumeKind.DATASET, completed=completed)
+        return Traits(
+            ports=(ISCSI_PORT,),
+            volume=VolumeKind.DATASET,
+            completed=completed,
+            target_scripts=_RESTART,
+        )
 
     def publish_script(self, options: VolumeOptions) -> str:
         """A fileio backstore."""
@@ -198,7 +210,9 @@ class FileioOnZvol(Iscsi):
     of the zvol.
     """
 
-    traits = Traits(ports=(ISCSI_PORT,), completed=CompletedWrite.IN_PAGE_CACHE)
+    traits = Traits(
+        ports=(ISCSI_PORT,), completed=CompletedWrite.IN_PAGE_CACHE, target_scripts=_RESTART
+    )
 
     def publish_script(self, options: VolumeOptions) -> str:
         """A fileio backstore on the node."""

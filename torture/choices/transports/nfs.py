@@ -32,6 +32,10 @@ from torture.oracles.verdict.guarantee import Guarantee
 _NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
 """The shortest period that a server accepts. Its one client has no locks to reclaim."""
+_SERVE = f"""\
+rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
+echo Y > /proc/fs/nfsd/v4_end_grace || true
+"""
 
 
 def _traits(*, gives_files: bool) -> Traits:
@@ -46,6 +50,7 @@ def _traits(*, gives_files: bool) -> Traits:
         # fs/nfsd/nfscache.c keeps answers in memory; sessions need not keep them (RFC 8881, 2.10.6.5)
         repeats_requests=gives_files,
         client_has_network=gives_files,
+        target_scripts=("rpc.nfsd 0", _SERVE) if gives_files else None,
         network_comes_last=not gives_files,
     )
 
@@ -69,9 +74,7 @@ mkdir -p /var/lib/nfs/v4recovery /run/sendsigs.omit.d
 exportfs -o {words} '*:{DIRECTORY}'
 rpcbind -w || rpcbind
 rpc.mountd --port {_MOUNTD_PORT}
-rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
-echo Y > /proc/fs/nfsd/v4_end_grace || true
-"""
+{_SERVE}"""
 
     def let_go_script(self) -> str:
         """Shell: the server's caches keep exports and files (Linux fs/nfsd/export.c, `expkey_flush`)."""

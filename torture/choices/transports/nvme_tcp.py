@@ -34,7 +34,10 @@ _CONNECT = (
 s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
-_TRAITS = Traits(ports=(PORT,), client_has_network=True)
+_OFFERED = f"{_NVMET}/ports/1/subsystems/{NQN}"
+_OFFER = f"ln -s {_SUBSYSTEM} {_OFFERED}"
+_TRAITS = Traits(ports=(PORT,), client_has_network=True, target_scripts=(f"rm {_OFFERED}", _OFFER))
+"""Without its link the subsystem loses its controllers, and the port its socket (configfs.c)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +67,7 @@ echo tcp > {_NVMET}/ports/1/addr_trtype
 echo ipv4 > {_NVMET}/ports/1/addr_adrfam
 echo 0.0.0.0 > {_NVMET}/ports/1/addr_traddr
 echo {PORT} > {_NVMET}/ports/1/addr_trsvcid
-ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
+{_OFFER}
 """
 
     def attachment(self, *, nas_host: str) -> Attachment:

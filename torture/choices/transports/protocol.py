@@ -119,6 +119,9 @@ class Traits:
     """The image of a client that has its programs."""
     path_scripts: tuple[str, str] | None = None
     """Shell for a NAS with two addresses: lose the first one, and have it again. None: one path."""
+    target_scripts: tuple[str, str] | None = None
+    """Shell for a NAS that lives: end the target with its sessions, and have it again. None where a
+    client would give up, or where it was not tried."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 

@@ -163,24 +163,48 @@ zvol handles a discard like a write: it logs it as `TX_TRUNCATE`, and frees the 
 transaction group syncs (OpenZFS `module/zfs/zvol.c`, `zvol_log_truncate`).
 """
 
+
+class Interruption(NamedTuple):
+    """A time in which the client cannot reach its volume, although both machines live."""
+
+    length_s: float = 0.0
+    is_of_target: bool = False
+    """Whether the target or file server ends and starts again; else the link fails."""
+
+
+def _only_where_a_target_restarts(chosen: Chosen) -> str | None:
+    transport = chosen["transport"]
+    if not chosen["nas_link"].value.is_of_target or transport.value.traits.target_scripts:
+        return None
+    return f"needs a target that restarts by itself, and {transport.name!r} has none"
+
+
 NAS_LINK = setting_axis(
     "nas_link",
     title="NAS's link",
     place=85,
-    default=Choice(name="linkup", value=0.0, words="a link that stays"),
+    default=Choice(name="linkup", value=Interruption(), words="a link that stays"),
     others=(
         Choice(
             name="linkfails",
-            value=16.0,
+            value=Interruption(length_s=16.0),
             words="a link that fails",
             explained="it is down for 16 s amid the load, both machines live, and the cut comes later",
         ),
+        Choice(
+            name="targetrestarts",
+            value=Interruption(length_s=4.0, is_of_target=True),
+            words="a target that restarts",
+            explained="it is gone for 4 s amid the load, with each session, and the cut comes later",
+        ),
     ),
+    inapplicable=_only_where_a_target_restarts,
 )
-"""For how many seconds the NAS's link is down before the cut.
+"""The interruption of the NAS's service before the cut.
 
 Linux's NVMe host waits 7.6 to 8.6 s for an answer, by a measurement. Its SCSI layer waits 30 s
-(`SD_TIMEOUT`, drivers/scsi/sd.h). 16 s lie between both.
+(`SD_TIMEOUT`, drivers/scsi/sd.h). A link is down for 16 s, between both. A target that ends closes
+its connections, and its clients know at once.
 """
 
 

@@ -1,4 +1,4 @@
-"""The failure of the NAS's link amid the load: both machines live, and do not hear each other."""
+"""The failure of the NAS's link, or its target's restart, amid the load: both machines live."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ _ANSWER_DEADLINE_S = 120
 
 
 def fail_link(trial: Trial, machines: Machines, loads: Loads, nas: Machine) -> LinkFailure | None:
-    """Fail the NAS's link for the cell's time; return once an operation was acknowledged after it.
+    """Interrupt the NAS for the cell's time; return once an operation was acknowledged after it.
 
-    A NAS with two addresses loses the first one, and any other NAS is unplugged. Does nothing, and
-    returns None, where the link stays. Raises `HarnessError` without a cable to pull.
+    A NAS with two addresses loses the first one, and any other NAS is unplugged, if its target does
+    not restart. Does nothing, and returns None, where the link stays. Raises `HarnessError` without
+    a cable to pull.
     """
-    down_s = trial.cell[NAS_LINK]
-    if not down_s:
+    interruption = trial.cell[NAS_LINK]
+    if not interruption.length_s:
         return None
     drawn = random.Random(f"link fails/{trial.spec.seed}")
     time.sleep(drawn.uniform(*_BEGINS_MS) / 1000)
     _switch(trial, machines, nas, is_up=False)
     down_ms = trial.clock_ms()
     try:
-        time.sleep(down_s)
+        time.sleep(interruption.length_s)
         acknowledged, up_ms = loads.acknowledged, trial.clock_ms()
     finally:
         _switch(trial, machines, nas, is_up=True)
@@ -40,12 +41,16 @@ def fail_link(trial: Trial, machines: Machines, loads: Loads, nas: Machine) -> L
     return LinkFailure(
         down_ms=round(down_ms, 3),
         up_ms=round(up_ms, 3),
-        has_other_path=trial.transport.traits.path_scripts is not None,
+        has_other_path=(
+            not interruption.is_of_target and trial.transport.traits.path_scripts is not None
+        ),
     )
 
 
 def _switch(trial: Trial, machines: Machines, nas: Machine, *, is_up: bool) -> None:
-    scripts = trial.transport.traits.path_scripts
+    traits = trial.transport.traits
+    is_of_target = trial.cell[NAS_LINK].is_of_target
+    scripts = traits.target_scripts if is_of_target else traits.path_scripts
     if scripts is None:
         machines.lab.network.plug_nas(is_in=is_up)
     else:

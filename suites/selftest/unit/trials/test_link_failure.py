@@ -38,7 +38,9 @@ class _Rig:
 
     def _must(self, *argv: str, deadline_s: float) -> None:
         assert deadline_s > 0
-        self.happened.append("lose" if "addr del" in argv[-1] else "regain")
+        end, start = self.trial.transport.traits.target_scripts
+        target = {end: "end target", start: "start target"}
+        self.happened.append(target.get(argv[-1], "lose" if "addr del" in argv[-1] else "regain"))
 
     def wait_until(self, reached: Any, *, deadline_s: float) -> bool:
         assert deadline_s == _DEADLINE_S
@@ -80,6 +82,28 @@ def test_a_link_fails_and_is_mended_before_the_cut(
     assert 500 <= failure.down_ms <= 2500
     assert failure.up_ms == pytest.approx(failure.down_ms + 16_000)
     assert failure.has_other_path == transport.endswith("_two")
+
+
+@pytest.mark.parametrize("transport", ["iscsi", "iscsi_two", "nvme_tcp", "nvme_tcp_two", "nfs4"])
+def test_a_target_restarts_with_every_path_to_it(transport: str, no_wait: list[_Rig]) -> None:
+    filesystem = "files" if transport == "nfs4" else "ext4"
+    rig = _Rig(f"{transport}-standard-noslog-{filesystem}-targetrestarts-bothdie")
+    no_wait.append(rig)
+    failure = rig.fail()
+    assert rig.happened == ["end target", "start target", "answered"]
+    assert failure is not None
+    assert failure.down_ms is not None
+    assert failure.up_ms == pytest.approx(failure.down_ms + 4_000)
+    assert not failure.has_other_path
+
+
+@pytest.mark.parametrize("transport", ["nfs_image", "smb"])
+def test_a_target_that_cannot_restart_is_refused(transport: str) -> None:
+    with pytest.raises(ValueError, match="needs a target that restarts"):
+        Cell.parse(
+            f"{transport}-standard-noslog-{'ext4' if transport == 'nfs_image' else 'files'}"
+            "-targetrestarts-bothdie"
+        )
 
 
 def test_a_link_that_stays_is_left_alone(no_wait: list[_Rig]) -> None:
