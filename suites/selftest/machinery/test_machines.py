@@ -147,6 +147,7 @@ def test_a_zfs_that_loses_flushes_is_not_taken_for_a_fault_of_the_chain(proofs: 
     assert proof["proof"]["flushes"] == {"data0": 0}
     detour = proof["proof"]["flushes_without"]
     assert detour["of_volume"] > 0
+    assert proof["proof"]["lost_by_zfs"]
     assert detour["of_disks"]["data0"] > 0
     assert proofs["none"]["proof"]["flushes_without"] is None, "no other place was asked"
 

@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import completed_sync_of
@@ -32,6 +33,8 @@ from torture.records.scoring.explanation import explanation_of
 from torture.records.scoring.judge import judge
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of
 
+_LOST_BY_ZFS = "before the load ZFS got a flush of the client, and sent none to the log's disks"
+
 
 def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """The record of the evidence in `folder`.
@@ -45,9 +48,11 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
+    proof = _proof_in(folder)
+    remarks = (*absence_in_words(absence), *((_LOST_BY_ZFS,) if proof.get("lost_by_zfs") else ()))
     record = replace(
         _record_of(spec),
-        judgement=replace(judgement, reasons=(*judgement.reasons, *absence_in_words(absence))),
+        judgement=replace(judgement, reasons=(*judgement.reasons, *remarks)),
         cut=evidence.cut,
         writers=writers.of,
         writers_failed=writers.count,
@@ -55,7 +60,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
         walk=evidence.walk,
-        advertised=_advertised_in(folder),
+        advertised=document_or_none(Advertised, proof.get("advertised")) or Advertised(),
         administration=_administered(spec, evidence),
         timings=timings,
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
@@ -67,13 +72,12 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     return replace(record, explanation=explanation_of(evidence, record))
 
 
-def _advertised_in(folder: Path) -> Advertised:
-    """The promises in the trial's proof; none where an older trial did not ask for them."""
+def _proof_in(folder: Path) -> dict[str, Any]:
+    """The findings of the trial's proof before the load; none where it has no readable proof."""
     try:
-        proof = json_object((folder / PROOF).read_bytes()) or {}
+        return json_object((folder / PROOF).read_bytes()) or {}
     except OSError:
-        return Advertised()
-    return document_or_none(Advertised, proof.get("advertised")) or Advertised()
+        return {}
 
 
 def _measured_in(

@@ -15,7 +15,15 @@ from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
-from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Evidence, load_evidence, write_document
+from torture.facts.evidence.folder import (
+    CUT,
+    LEDGER,
+    PROOF,
+    SPEC,
+    Evidence,
+    load_evidence,
+    write_document,
+)
 from torture.facts.evidence.ledger import parse_ledger
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
@@ -266,3 +274,15 @@ def test_a_folder_is_scored_with_its_speed_and_its_outage(tmp_path: Path) -> Non
     assert record.speed == Speed(durable_per_s=200.0, sync_p50_ms=4.0, sync_p99_ms=4.0)
     assert (record.absence.acknowledged_in_outage, record.absence.unfounded) == (1, 0)
     assert any("1 operation was acknowledged while" in reason for reason in record.reasons)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_flush_that_zfs_lost_before_the_load_is_named(is_lost: bool, tmp_path: Path) -> None:
+    spec = an_intact_record()
+    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
+    write_document(tmp_path, SPEC, document)
+    write_document(tmp_path, PROOF, {"lost_by_zfs": is_lost})
+    named = [
+        reason for reason in score(tmp_path, timings={}).reasons if "before the load" in reason
+    ]
+    assert len(named) == is_lost

@@ -58,8 +58,13 @@ class FlushProof:
     """Whether the cell promises that the write is durable in the intent log."""
     detour: Detour | None
     """Asked only where a flush is required and none came."""
-    is_proven: bool
-    """Whether our chain passes flushes on. It may be ZFS that loses them."""
+    is_lost_by_zfs: bool
+    """Whether it was ZFS that lost that flush."""
+
+    @property
+    def is_lost_by_the_chain(self) -> bool:
+        """Whether a flush was lost that ZFS is not shown to have lost."""
+        return self.detour is not None and not self.is_lost_by_zfs
 
     def as_json(self) -> dict[str, Any]:
         """The flushes as plain data."""
@@ -67,6 +72,7 @@ class FlushProof:
             "flushes": self.of_client,
             "flush_required": self.is_required,
             "flushes_without": asdict(self.detour) if self.detour else None,
+            "lost_by_zfs": self.is_lost_by_zfs,
         }
 
 
@@ -81,7 +87,7 @@ def follow_flush(trial: Trial, shelf: Shelf, *, nas: Machine, client: Machine) -
         of_client=of_client,
         is_required=is_required,
         detour=detour,
-        is_proven=detour is None or detour.is_lost_by_zfs(holders),
+        is_lost_by_zfs=detour is not None and detour.is_lost_by_zfs(holders),
     )
 
 
