@@ -273,24 +273,23 @@ def test_the_last_sector_that_a_write_changed_is_old(tmp_path: Path) -> None:
     assert patch == Patch(offset=place + BLOCK - 3 * SECTOR, content=b"o" * SECTOR)
 
 
-def test_a_misdirected_write_spoils_two_places(tmp_path: Path) -> None:
+def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> None:
+    lines = b"nobody touches this\n" * BLOCK
+    first, second = lines[:BLOCK], lines[BLOCK : 2 * BLOCK]
     story = Story(folder=tmp_path)
-    _, victim, block = committed(story, data("a"), data("b"), data("c"), txg=1)
-    there, here = (story.events[which].offset for which in (victim, block))
+    victim, merged, _ = committed(story, first, data("a") + second, data("c"), txg=1)
+    there, here = story.events[victim].offset, story.events[merged].offset + BLOCK
     assert patches_of("write-misdirected", remains_of(story)) == (
         Patch(offset=here, content=bytes(BLOCK)),
-        Patch(offset=there, content=data("c")),
+        Patch(offset=there, content=second),
     )
 
 
-def test_a_block_that_is_alone_is_misdirected_behind_its_own_place(tmp_path: Path) -> None:
+def test_one_block_of_it_is_not_enough_to_misdirect_a_write(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
-    [block] = committed(story, data("a"), txg=1)
-    here = story.events[block].offset
-    assert patches_of("write-misdirected", remains_of(story)) == (
-        Patch(offset=here, content=bytes(BLOCK)),
-        Patch(offset=here + BLOCK, content=data("a")),
-    )
+    committed(story, (b"nobody touches this\n" * BLOCK)[:BLOCK], data("a"), txg=1)
+    with pytest.raises(HarnessError, match="1 blocks were committed, not 2"):
+        patches_of("write-misdirected", remains_of(story))
 
 
 def test_a_stale_read_gives_a_block_of_the_log_as_it_was(tmp_path: Path) -> None:
