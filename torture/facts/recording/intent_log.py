@@ -128,6 +128,18 @@ def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
         yield _block(payload[start:end])
 
 
+def placed_blocks_in(payload: bytes) -> Iterator[tuple[ChainPlace | None, bytes]]:
+    """The content of each log block in a disk write's payload, with its place in its chain.
+
+    The content before the first block is one without a place: a column of a split block.
+    """
+    starts = list(log_block_starts(payload))
+    if first := payload[: starts[0]] if starts else payload:
+        yield None, first
+    for start, end in pairwise([*starts, len(payload)]):
+        yield _chain_place(payload[start:end]), payload[start:end]
+
+
 def log_block_starts(payload: bytes) -> Iterator[int]:
     """The offsets, in bytes, at which log blocks begin in a disk write's payload."""
     place = payload.find(_MAGIC)

@@ -32,7 +32,7 @@ class Invariant(StrEnum):
     (`torture.oracles.audit.labels`).
     """
     ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
-    """An operation's acknowledgement needs a commit, and all its blocks of the ZIL must be covered.
+    """An operation's acknowledgement needs a commit, and its first blocks of the ZIL must be covered.
 
     The commit is a covered ZIL block, or a transaction group, since the operation began
     (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns). Where the ZIL shows the data

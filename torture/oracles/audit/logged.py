@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC, BLOCK_SECTORS, SECTOR_BYTES
 from torture.facts.evidence.requests import load_sectors_in
 from torture.facts.recording.events import Event
-from torture.facts.recording.intent_log import LoggedData, logged_data_in
+from torture.facts.recording.intent_log import (
+    ChainPlace,
+    LoggedData,
+    logged_data_in,
+    placed_blocks_in,
+)
 from torture.oracles.audit.operations import Acknowledged, Sector
 from torture.oracles.audit.pointed import PointedData
 
@@ -21,28 +26,36 @@ from torture.oracles.audit.pointed import PointedData
 
 _BlockSector = tuple[int, int]
 """A block of an operation, and a sector in it."""
+_Block = ChainPlace | int
+"""A log block: its place in its chain, or else its submission."""
 
 
 @dataclass(kw_only=True)
 class Logged:
     """Follows a recording. A sector that a log block's end cuts off is not found, and not judged."""
 
-    _blocks: dict[int, dict[_BlockSector, set[int]]] = field(default_factory=dict)
-    """By operation and sector, the submissions of the log blocks that hold it."""
+    _blocks: dict[int, dict[_BlockSector, dict[_Block, set[int]]]] = field(default_factory=dict)
+    """By operation and sector, the log blocks that hold it in their order, each with its submissions."""
     _versions: dict[tuple[object, int], set[int]] = field(default_factory=dict)
     """By version of pointed data, the submissions of the data and of the log blocks that point there."""
     _pointed: dict[int, dict[_BlockSector, set[tuple[object, int]]]] = field(default_factory=dict)
     """By operation and sector, the versions that hold it."""
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
-        """Note a block of the intent log."""
-        for _, (operation, block, sector) in load_sectors_in(payload):
-            holding = self._blocks.setdefault(operation, {})
-            holding.setdefault((block, sector), set()).add(event.seq)
+        """Note one or several blocks of the intent log."""
+        for place, content in placed_blocks_in(payload):
+            for _, (operation, block, sector) in load_sectors_in(content):
+                holding = self._blocks.setdefault(operation, {}).setdefault((block, sector), {})
+                holding.setdefault(place or event.seq, set()).add(event.seq)
 
     def blocks_of(self, operation: int) -> frozenset[int]:
-        """The submissions of the blocks that hold this operation's data."""
-        return frozenset().union(*self._blocks.get(operation, {}).values())
+        """The submissions of the first blocks that hold this operation's data, with all their copies.
+
+        btrfs keeps a small file's data amid its metadata, and writes them again with these. The later
+        blocks matter to other operations only.
+        """
+        held = self._blocks.get(operation, {}).values()
+        return frozenset().union(*(next(iter(blocks.values())) for blocks in held))
 
     def hear_pointed(self, event: Event, data: PointedData, payloads: Iterable[bytes]) -> None:
         """Note a block of the intent log that points to these data."""
@@ -66,7 +79,7 @@ class Logged:
         in_log = self._blocks.get(operation, {})
         for sector, versions in self._pointed.get(operation, {}).items():
             holders = [self._versions[version] for version in versions]
-            holders += [{number} for number in in_log.get(sector, ())]
+            holders += [{number} for block in in_log.get(sector, {}).values() for number in block]
             left = [
                 {number for number in holder if number in uncovered or number > now}
                 for holder in holders

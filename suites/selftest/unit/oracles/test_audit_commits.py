@@ -160,25 +160,6 @@ def test_logging_an_operation_again_after_its_acknowledgement_is_no_finding(stor
     assert story.findings(sync=Sync.ALWAYS) == []
 
 
-def test_a_second_copy_on_its_way_is_no_finding_where_data_is_written_twice(story: Story) -> None:
-    """The journal held the data by then; the filesystem writes them to their final place at any time."""
-    story.begins(1)
-    story.write(logged(1))
-    story.flush()
-    second = story.write(logged(1), disk=1)
-    done = story.is_done(1)
-    recorded, cut = story.recorded(), len(story.events) - 1
-
-    def found(*, writes_once: bool) -> list[Finding]:
-        audited = audit(recorded, cut=cut, sync=Sync.ALWAYS, writes_once=writes_once)
-        return list(audited.findings)
-
-    assert found(writes_once=False) == []
-    assert found(writes_once=True) == [
-        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
-    ]
-
-
 def test_without_classified_content_only_the_marks_count(story: Story) -> None:
     story.begins(1)
     story.write(zil_block())

@@ -66,6 +66,34 @@ def test_a_missing_block_after_the_acknowledged_one_does_not_matter(story: Story
     assert broken(story) == []
 
 
+@pytest.mark.parametrize(("number", "is_found"), [(1, True), (2, False)])
+def test_all_copies_of_an_operations_first_block_must_be_covered_and_no_later_block(
+    story: Story, number: int, is_found: bool
+) -> None:
+    """A mirrored log has a block twice. btrfs writes a small file's data again with other metadata."""
+    story.begins(1)
+    story.write(link(1, 1), disk=0)
+    story.flush(disk=0)
+    second = story.write(link(number, 1), disk=1)
+    done = story.is_done(1)
+    wanted = [Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))]
+    assert story.findings(sync=Sync.ALWAYS) == (wanted if is_found else [])
+
+
+def test_blocks_in_one_write_are_counted_one_by_one(story: Story) -> None:
+    """A disk merges a copy with the next block, and the other disk does not."""
+    story.begins(1)
+    story.begins(2)
+    story.write(link(1, 1) + link(2, 2), disk=0)
+    story.flush(disk=0)
+    second = story.write(link(2, 2), disk=1)
+    story.is_done(1)
+    done = story.is_done(2)
+    assert story.findings(sync=Sync.ALWAYS) == [
+        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
+    ]
+
+
 @pytest.mark.parametrize(("txg", "is_needed"), [(TXG - 1, True), (TXG, False), (TXG + 1, False)])
 def test_committed_records_need_not_be_in_the_log(story: Story, txg: int, is_needed: bool) -> None:
     story.write(BLOCK)
