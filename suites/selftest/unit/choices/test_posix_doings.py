@@ -154,6 +154,24 @@ def test_where_names_are_stable_they_are_acknowledged_without_a_sync() -> None:
     assert {(verb, is_synced) for verb in naming for is_synced in (True, False)} <= seen
 
 
+def test_a_name_of_a_directory_may_become_a_file_and_no_other_name_is_reused() -> None:
+    """The oracle takes a directory that it finds for the only one of that name."""
+    drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)
+    made_by: dict[int, str] = {}
+    holders: dict[tuple[int, str], list[str]] = {}
+    for what in (drawing.draw().what for _ in range(3000)):
+        if what["do"] in ("create", "mkdir", "symlink"):
+            made_by[what["whom"]] = what["do"]
+        if (
+            what["do"] in ("create", "mkdir", "symlink", "link", "rename")
+            and "instead_of" not in what
+        ):
+            holders.setdefault(tuple(what["at"]), []).append(made_by[what["whom"]])
+    reused = [kinds for kinds in holders.values() if len(kinds) > 1]
+    assert len(reused) > 50
+    assert all(kinds == ["mkdir", "create"] for kinds in reused)
+
+
 def test_every_verb_goes_on_being_drawn() -> None:
     """Directories fill, and what is full is never removed: some have to stay empty."""
     drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)

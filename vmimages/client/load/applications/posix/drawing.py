@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILES_MAX, _DIRECTORIES_MAX, _EMPTY_MAX, _DEPTH_MAX = 5, 4, 2, 3
-_RETIRE_IN, _LAZY_IN, _SETTLE_IN = 9, 3, 3
+_RETIRE_IN, _LAZY_IN, _SETTLE_IN, _REUSE_IN = 9, 3, 3, 2
 _TARGETS = (12, 90)
 """A short symbolic link is kept in the inode; ext4 keeps a longer one in a block."""
 _WEIGHTS = (
@@ -44,6 +44,8 @@ class Drawing(TransactionPlanner):
         """How many names are in each directory."""
         self._kept_empty: set[int] = set()
         """Directories that stay empty: once all others are full, only these can be removed."""
+        self._vacated: list[Entry] = []
+        """Names that directories had. A filesystem's log has to keep them from a file of that name."""
         self._unsynced: list[list[object]] = []
         """The syncs that would settle earlier lazy transactions."""
         self._closing: list[int] = []
@@ -133,13 +135,22 @@ class Drawing(TransactionPlanner):
         self._entries[directory] += 1
         return directory, f"{letter}{number}"
 
+    def _vacated_entry(self) -> Entry | None:
+        """The name that a directory had, for a file (fstests generic/784, 790); often None."""
+        self._vacated = [at for at in self._vacated if at[0] in self._directories]
+        if not self._vacated or self._below(_REUSE_IN):
+            return None
+        at = self._vacated.pop(self._below(len(self._vacated)))
+        self._entries[at[0]] += 1
+        return at
+
     def _depth(self, directory: int) -> int:
         above = self._directories[directory]
         return 0 if above is None else 1 + self._depth(above[0])
 
     def _create(self) -> dict[str, Any]:
         number = self._number()
-        at = self._new_entry(number, "f")
+        at = self._vacated_entry() or self._new_entry(number, "f")
         sectors = 1 + self._below(SECTORS_MAX // 2)
         self._files.append(File(number, at, sectors))
         return {
@@ -171,6 +182,7 @@ class Drawing(TransactionPlanner):
         del self._entries[number]
         self._kept_empty.discard(number)
         self._entries[at[0]] -= 1
+        self._vacated.append(at)
         return {"do": "rmdir", "whom": number, "at": at, "syncs": [["fsync", at[0]]]}
 
     def _symlink(self) -> dict[str, Any]:
@@ -210,6 +222,7 @@ class Drawing(TransactionPlanner):
             assert old is not None
             was, at = old, self._new_entry(self._number(), "d")
             self._directories[number] = at
+            self._vacated.append(was)
         else:
             return None
         self._entries[was[0]] -= 1
