@@ -30,7 +30,7 @@ class FromSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """A cell, the version of OpenZFS on its NAS, and the patches to the NAS's kernel."""
+    """A cell, the version of OpenZFS on its NAS, and the patches to one machine's kernel."""
 
     cell: str
     axes: tuple[str, ...] = ()
@@ -39,6 +39,8 @@ class Side:
     """The name of a version that Debian packages, or a version to be built from source."""
     nas_patches: tuple[str, ...] = ()
     """Patches to the modules of the NAS's kernel, by their paths in the checkout."""
+    client_patches: tuple[str, ...] = ()
+    """The same of the client's kernel, where the NAS's has none."""
 
     @property
     def chosen_cell(self) -> Cell:
