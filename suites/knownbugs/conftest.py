@@ -14,7 +14,7 @@ from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
 from torture.checkout import CHECKOUT
 from torture.choices.knownbugs.protocol import KnownBug, Side
-from torture.facts.linux.kernels import DEFAULT, choose_kernels
+from torture.facts.linux.kernels import DEFAULT, Kernels, choose_kernels
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.images.sources.patches import PatchSeries
 from torture.machines.images.sources.zfs_trees import ChosenZfs
@@ -67,15 +67,20 @@ def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
 
 
 def _of_side(options: Options, side: Side, zfs: ChosenZfs) -> Options:
-    """The options with a side's patched kernel. Raises `HarnessError` for an unreadable patch."""
-    names = side.nas_patches or side.client_patches
-    if not names:
+    patches, linux = patched_kernels(side, zfs.version)
+    if not patches.texts:
         return options
-    patches = PatchSeries.read([CHECKOUT / name for name in names])
-    version = zfs_version(zfs.version)
-    nas, client = (version.suite, None) if side.nas_patches else (None, DEFAULT)
-    linux = choose_kernels(version, both=None, nas=nas, client=client, patches=patches.digest)
     return replace(options, patches=patches, lab=replace(options.lab, linux=linux))
+
+
+def patched_kernels(side: Side, zfs: str) -> tuple[PatchSeries, Kernels]:
+    """A side's patches, and the kernels of its machines; raises `HarnessError` for unreadable ones."""
+    names = side.nas_patches or side.client_patches
+    patches, version = PatchSeries.read([CHECKOUT / name for name in names]), zfs_version(zfs)
+    nas, client = (version.suite, None) if side.nas_patches else (None, DEFAULT)
+    return patches, choose_kernels(
+        version, both=None, nas=nas, client=client, patches=patches.digest
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/oracles.md",
     "docs/power-cut.md",
     "docs/reports/README.md",
+    "docs/reports/btrfs-renamed-symlink.md",
     "docs/reports/netfs-writethrough.md",
     "docs/reports/nfsd-xattr.md",
     "docs/reports/nvme-multipath-flush.md",

@@ -55,8 +55,8 @@ BUGS = (
         seen_by=Sight.DATA,
         cuts=20,
     ),
-    # An fsync of a directory logs a new symbolic link in it as a whole. It notes that nothing of that inode
-    # is left to log. A rename logs the inode again, and leaves out the new name.
+    # An fsync of a directory logs a new symbolic link in it as a whole. It notes that nothing of that
+    # inode is left to log. A rename logs the inode again, and leaves out the new name.
     #
     # The link has its old name after the crash, though its directory was fsynced after the rename. The
     # fix has `btrfs_log_new_name` (fs/btrfs/tree-log.c) log all names of the inode. Linux 6.12.118 is

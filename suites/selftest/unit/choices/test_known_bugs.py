@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.trees import chosen_trees, zfs_of_side
+from suites.knownbugs.conftest import patched_kernels
 from suites.knownbugs.table import bug_table, rows_of
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.checkout import CHECKOUT
@@ -16,6 +17,7 @@ from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
+from torture.facts.linux.kernels import Kernels
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.images.sources.patches import PatchSeries
@@ -79,6 +81,20 @@ def test_a_bug_is_missing_where_all_is_sound_and_found_elsewhere(bug: KnownBug) 
             assert PatchSeries.read([CHECKOUT / patch]).touched
         assert isinstance(side.zfs, FromSource) or zfs_version(side.zfs).name == side.zfs
     assert bug.cuts >= 1
+
+
+def test_a_sides_patches_are_of_the_kernel_of_one_machine() -> None:
+    plain = Side(cell="iscsi-standard-noslog-btrfs-bothdie")
+    names = (
+        "docs/reproducers/nfsd-xattr-commit.patch",
+        "docs/reproducers/netfs-writethrough.patch",
+    )
+    nas, client = replace(plain, nas_patches=names), replace(plain, client_patches=names)
+    patches, linux = patched_kernels(nas, "2.3.9")
+    assert patches.touched == ("fs/netfs/write_issue.c", "fs/nfsd/vfs.c")
+    assert linux == Kernels(nas=f"trixie+{patches.digest}", client="trixie")
+    assert patched_kernels(client, "2.3.9")[1] == Kernels(client=f"trixie+{patches.digest}")
+    assert patched_kernels(plain, "2.3.9") == (PatchSeries(), Kernels())
 
 
 def test_a_side_takes_choices_as_the_command_line_does() -> None:

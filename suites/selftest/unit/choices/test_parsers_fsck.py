@@ -236,6 +236,7 @@ def test_e2fsck_says_that_it_looked_past_the_journal_or_replayed_it() -> None:
         ),
         ("ERROR: errors found in log\n", ""),
         ("ERROR: csum missing in log", "ERROR: csum missing"),
+        ("ERROR: csum missing in log", "csums in log"),
     ],
 )
 def test_data_without_checksums_in_the_log_are_errors(said: str, instead: str) -> None:

@@ -157,19 +157,27 @@ def test_where_names_are_stable_they_are_acknowledged_without_a_sync() -> None:
 def test_a_name_of_a_directory_may_become_a_file_and_no_other_name_is_reused() -> None:
     """The oracle takes a directory that it finds for the only one of that name."""
     drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)
+    drawing._vacated.append((99, "d98"))  # of a directory that has gone, too: a rare case
     made_by: dict[int, str] = {}
     holders: dict[tuple[int, str], list[str]] = {}
+    directories, left_by = {1}, dict[tuple[int, str], str]()
     for what in (drawing.draw().what for _ in range(3000)):
-        if what["do"] in ("create", "mkdir", "symlink"):
-            made_by[what["whom"]] = what["do"]
-        if (
-            what["do"] in ("create", "mkdir", "symlink", "link", "rename")
-            and "instead_of" not in what
-        ):
-            holders.setdefault(tuple(what["at"]), []).append(made_by[what["whom"]])
-    reused = [kinds for kinds in holders.values() if len(kinds) > 1]
-    assert len(reused) > 50
-    assert all(kinds == ["mkdir", "create"] for kinds in reused)
+        verb, number = what["do"], what["whom"]
+        if verb == "rmdir":
+            directories.remove(number)
+            left_by[tuple(what["at"])] = verb
+        elif verb == "rename" and made_by[number] == "mkdir":
+            left_by[tuple(what["was"])] = verb
+        elif verb in ("create", "mkdir", "symlink"):
+            made_by[number] = verb
+            directories |= {number} if verb == "mkdir" else set()
+        if verb in ("create", "mkdir", "symlink", "link", "rename") and "instead_of" not in what:
+            assert what["at"][0] in directories
+            holders.setdefault(tuple(what["at"]), []).append(made_by[number])
+    reused = {at: kinds for at, kinds in holders.items() if len(kinds) > 1}
+    assert all(kinds == ["mkdir", "create"] for kinds in reused.values())
+    assert min(Counter(left_by[at] for at in reused).values()) > 15
+    assert {left_by[at] for at in reused} == {"rmdir", "rename"}
 
 
 def test_every_verb_goes_on_being_drawn() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
 from torture.facts.axes.sync import Sync
+from torture.facts.recording.intent_log import placed_blocks_in
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
 
@@ -92,6 +93,28 @@ def test_blocks_in_one_write_are_counted_one_by_one(story: Story) -> None:
     assert story.findings(sync=Sync.ALWAYS) == [
         Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
     ]
+
+
+def test_each_block_in_one_write_has_operations_of_its_own(story: Story) -> None:
+    story.begins(1)
+    story.begins(2)
+    both = story.write(link(1, 1) + link(2, 2), disk=0)
+    story.write(link(1, 3, chain=2), disk=1)
+    story.flush(disk=1)
+    done = story.is_done(2)
+    assert story.findings(sync=Sync.ALWAYS) == [
+        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(both,))
+    ]
+
+
+def test_content_before_the_first_block_is_one_without_a_place() -> None:
+    """It is a column of a block that was split over disks."""
+    column, whole = bytes(512), link(7, 1)
+    [(_, before), (place, block)] = placed_blocks_in(column + whole)
+    assert (before, block) == (column, whole)
+    assert place is not None
+    assert place.number == 7
+    assert list(placed_blocks_in(column)) == [(None, column)]
 
 
 @pytest.mark.parametrize(("txg", "is_needed"), [(TXG - 1, True), (TXG, False), (TXG + 1, False)])
