@@ -285,6 +285,26 @@ def test_durable_data_is_within_the_file_with_any_size(how: str) -> None:
     assert judged(lazily, left_by(short)).verdict is Verdict.INTACT
 
 
+@pytest.mark.parametrize(
+    ("syncs", "links", "is_allowed"),
+    [
+        ([["fsync", BELOW]], 2, True),
+        ([["fsync", BELOW]], 3, False),
+        ([["fsync", BELOW], ["fsync", ROOT]], 2, False),
+    ],
+)
+def test_a_renamed_file_counts_twice_while_it_has_both_names(
+    syncs: list[list[object]], links: int, is_allowed: bool
+) -> None:
+    """The new name's directory was synced, and the old name's was not: seen with btrfs."""
+    events = ledger_of(*START, RENAME | {"syncs": syncs})
+    trees = left_by(events)
+    new = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["r"]
+    new["links"] = links
+    _entries(trees)["f2"] = dict(new)
+    assert (judged(events, trees).verdict is Verdict.INTACT) is is_allowed
+
+
 def test_a_number_of_links_is_exact_once_its_names_are_durable() -> None:
     gone, again = (
         {"do": "unlink", "whom": FILE, "at": [BELOW, "l"]},

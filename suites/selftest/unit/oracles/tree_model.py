@@ -69,13 +69,13 @@ class Model:
         def last(key: Any) -> Any:
             return self.thing(key[:3]).versions[-1].value
 
-        def count(number: int, more: int, name: Version) -> None:
+        def count(number: int, more: int, name: Version, *also: Version) -> None:
             waiting = self.unsynced.get(event.writer, [])
             slack_of = tuple(
                 version for key, version in waiting if key[0] == "name" and number in key[3]
             )
             links = ("file", number, "links")
-            change(links, last(links) + more, slack_of=slack_of, name=name)
+            change(links, last(links) + more, slack_of=(*slack_of, *also), name=name)
 
         number = what.get("whom", -1)
         at = tuple(what.get("at", ()))
@@ -97,7 +97,9 @@ class Model:
             case "rename":
                 new = change(named, number)
                 old = ("name", *what["was"], (number,))
-                change(old, None, pair=((at[0], at[1]), new))
+                gone = change(old, None, pair=((at[0], at[1]), new))
+                if self.kinds[number] == "file":
+                    count(number, 0, new, gone)
                 if "instead_of" in what:
                     count(what["instead_of"], -1, new)
             case "create" | "write":

@@ -193,16 +193,16 @@ class _Builder:
             names.append(name)
         return self._change((Thing.NAME, directory, name), value, **more)
 
-    def _count(self, number: int, more: int, name: tuple[Key, int]) -> None:
+    def _count(self, number: int, more: int, name: tuple[Key, int], *also: Change) -> None:
         key: Key = (Thing.LINKS, number, 0)
         links = self.trees.current(key)
         assert isinstance(links, int)
-        on_their_way = tuple(
+        on_their_way = [
             change
             for of, change in self._unsynced.get(self._writer, [])
             if of[0] is Thing.NAME and self._concerns(of, change, number)
-        )
-        self._change(key, links + more, leans_on=name, slack_of=on_their_way)
+        ]
+        self._change(key, links + more, leans_on=name, slack_of=(*on_their_way, *also))
 
     def _concerns(self, key: Key, change: Change, number: int) -> bool:
         """Whether a name's change gives one to this file, or takes one from it."""
@@ -277,8 +277,11 @@ class _Builder:
         self._count(number, +1, self._name(what["at"], number))
 
     def _rename(self, what: dict[str, Any]) -> None:
-        new = self._name(what["at"], int(what["whom"]))
-        self._name(what["was"], None, leans_on=new)
+        number = int(what["whom"])
+        new = self._name(what["at"], number)
+        old, index = self._name(what["was"], None, leans_on=new)
+        if self.trees.kinds[number] == "file":  # counted twice while it has both names
+            self._count(number, 0, new, self.trees.changes[old][index])
         if "instead_of" in what:
             self._count(int(what["instead_of"]), -1, new)
 
