@@ -13,7 +13,7 @@ from torture.facts.recording.model import Write
 from torture.facts.recording.remains import Patch, Remains
 from torture.facts.recording.roles import VOLUME_BLOCK_BYTES
 
-_LINE = b"nobody touches this\n"
+_LINE = b"this one is at rest\n"
 _FILE_BYTES = 1 << 17
 _LINES_OF_A_BLOCK = VOLUME_BLOCK_BYTES // len(_LINE) - 1
 _INTO_THE_BLOCK = 1000

@@ -233,7 +233,7 @@ def patches_of(name: str, remains: Remains) -> tuple[Patch, ...]:
 
 
 def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> None:
-    still = (b"nobody touches this\n" * BLOCK)[7 : BLOCK + 7]
+    still = (b"this one is at rest\n" * BLOCK)[7 : BLOCK + 7]
     story = Story(folder=tmp_path)
     _, block, _ = committed(story, data("a"), still, data("b"), txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
@@ -246,7 +246,7 @@ def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> No
 
 
 def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> None:
-    still = b"nobody touches this\n" * BLOCK
+    still = b"this one is at rest\n" * BLOCK
     story = Story(folder=tmp_path)
     [merged] = committed(story, data("a")[: SECTOR * 3] + still[: 2 * BLOCK], txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
@@ -274,7 +274,7 @@ def test_the_last_sector_that_a_write_changed_is_old(tmp_path: Path) -> None:
 
 
 def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> None:
-    lines = b"nobody touches this\n" * BLOCK
+    lines = b"this one is at rest\n" * BLOCK
     first, second = lines[:BLOCK], lines[BLOCK : 2 * BLOCK]
     story = Story(folder=tmp_path)
     victim, merged, _ = committed(story, first, data("a") + second, data("c"), txg=1)
@@ -287,7 +287,7 @@ def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> N
 
 def test_one_block_of_it_is_not_enough_to_misdirect_a_write(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
-    committed(story, (b"nobody touches this\n" * BLOCK)[:BLOCK], data("a"), txg=1)
+    committed(story, (b"this one is at rest\n" * BLOCK)[:BLOCK], data("a"), txg=1)
     with pytest.raises(HarnessError, match="1 blocks were committed, not 2"):
         patches_of("write-misdirected", remains_of(story))
 
