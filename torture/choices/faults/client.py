@@ -2,16 +2,7 @@
 
 from torture.choices.faults.protocol import Fault, Layer, Sight
 
-_STOP = """
-(
-    for _ in $(seq 300); do
-        ! pid=$(pgrep -f '[l]oad write') || break
-        sleep 0.1
-    done
-    sleep 2
-    kill -STOP $pid
-) > /dev/null 2>&1 &
-"""
+_STOP = "sleep 2; pkill -STOP -f '[l]oad write'"
 
 FAULTS = (
     # A client whose fsync does nothing: its files lie on a volatile overlay.
@@ -42,7 +33,8 @@ FAULTS = (
         bound_to=frozenset({"filesystem"}),
         in_client="mount -o remount,barrier=0 /mnt",
     ),
-    # A load stops two seconds after its start: afterwards no write is left for a cut to take.
+    # A load stops two seconds after its first acknowledgement: then no write is left for a cut to
+    # take.
     #
     # Its writers are stopped amid their operations, so each has one operation under way for ever.
     # An instrument that counts these as work would call the cut intact.
@@ -58,6 +50,6 @@ FAULTS = (
         cuts=1,
         aim="anywhere",
         load_ms=20_000,
-        in_client=_STOP,
+        under_load=_STOP,
     ),
 )

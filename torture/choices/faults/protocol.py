@@ -71,6 +71,8 @@ class Fault:
     """Run in the NAS at the end of the set-up, before the load."""
     in_client: str = ""
     """Run in the client at the same time."""
+    under_load: str = ""
+    """Run in the client once each load has an acknowledgement."""
     aim: str = ""
     """The aim of its cuts (`torture.trials.plan.cut_plan.Aim`), where few other cuts would meet it."""
     load_ms: int | None = None

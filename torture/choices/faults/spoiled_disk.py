@@ -54,6 +54,11 @@ def _every_untouched(remains: Remains) -> Iterator[_Block]:
                 yield _Block(write, place, block)
 
 
+def _before(remains: Remains, block: _Block) -> bytes:
+    """The content of the block's place before it was written."""
+    return remains.held_before(block.write)[block.place : block.place + VOLUME_BLOCK_BYTES]
+
+
 def _flipped(remains: Remains) -> tuple[Patch, ...]:
     [block] = _untouched(remains, blocks=1)
     place = _INTO_THE_BLOCK // remains.sector_bytes * remains.sector_bytes
@@ -68,22 +73,18 @@ def _stale(remains: Remains) -> tuple[Patch, ...]:
 
 
 def _torn(remains: Remains) -> tuple[Patch, ...]:
-    """The last sector that the last block of data changed."""
-    block = remains.committed_data()[-1]
-    new, old = remains.payload(block), remains.held_before(block)
-    for place in reversed(range(0, block.length, remains.sector_bytes)):
-        sector = slice(place, place + remains.sector_bytes)
-        if old[sector] != new[sector]:
-            return (Patch(offset=block.offset + place, content=old[sector]),)
-    raise HarnessError(f"write {block.submission} changed no sector")
+    """The last sector of a block; the place of each held something else before."""
+    [block] = _untouched(remains, blocks=1)
+    place = VOLUME_BLOCK_BYTES - remains.sector_bytes
+    sector = slice(place, place + remains.sector_bytes)
+    return (Patch(offset=block.offset + place, content=_before(remains, block)[sector]),)
 
 
 def _misdirected(remains: Remains) -> tuple[Patch, ...]:
     """A block over another one; its own place keeps its content of before."""
     block, victim = _untouched(remains, blocks=2)
-    before = remains.held_before(block.write)[block.place : block.place + VOLUME_BLOCK_BYTES]
     return (
-        Patch(offset=block.offset, content=before),
+        Patch(offset=block.offset, content=_before(remains, block)),
         Patch(offset=victim.offset, content=block.content),
     )
 
@@ -126,14 +127,17 @@ FAULTS = (
     ),
     # One sector of a flushed write is old after the cut; the rest of the write is there.
     #
-    # As with a flipped bit, the intent log's replay may rewrite the block before it is read.
+    # Its block is of the untouched file, as for a flipped bit.
     Fault(
         name="sector-torn",
         layer=Layer.DISK,
         words="a sector of a flushed write is old",
+        cell="iscsi-always-noslog-btrfs-bothdie",
         seen_by=Sight.POOL,
-        cuts=2,
+        cuts=1,
         bound_to=frozenset({"layout"}),
+        in_client=_WRITE_UNTOUCHED,
+        in_nas=_COMMIT,
         spoiler=_torn,
     ),
     # A flushed block of data was written over another block, and not to its own place.

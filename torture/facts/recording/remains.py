@@ -54,27 +54,20 @@ class Remains:
             before=write.submission,
         )
 
-    def committed_data(self) -> tuple[Write, ...]:
-        """Covered data of transaction groups up to the last covered uberblock.
-
-        Raises `HarnessError` when there are none.
-        """
-        return self._committed((Role.DATA,))
-
     def committed_writes(self) -> tuple[Write, ...]:
-        """All covered writes of these groups: data may have been merged with metadata."""
-        return self._committed(TXG_ROLES)
+        """Covered writes of transaction groups up to the last covered uberblock.
 
-    def _committed(self, roles: tuple[Role, ...]) -> tuple[Write, ...]:
+        Data and metadata: they may have been merged. Raises `HarnessError` when there are none.
+        """
         found: list[Write] = []
         committed = 0
         for role, write in self._writes():
-            if role in roles and write.covered:
+            if role in TXG_ROLES and write.covered:
                 found.append(write)
             elif role is Role.UBERBLOCK and write.covered:
                 committed = len(found)
         if not committed:
-            raise HarnessError(f"no data block was committed on {self._name} before the cut")
+            raise HarnessError(f"no block was committed on {self._name} before the cut")
         return tuple(found[:committed])
 
     def needed_log(self) -> Write:

@@ -119,8 +119,10 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
     with evidence.stage("load"):
         trace_disk(trial, machines, client)
         loads = start_loads(trial, machines, evidence, client)
-        if fault is not None and fault.nas_stands_still_ms:
-            nas.pause_emulator(fault.nas_stands_still_ms)
+        if fault is not None:
+            plant(client, fault.under_load)
+            if fault.nas_stands_still_ms:
+                nas.pause_emulator(fault.nas_stands_still_ms)
         link = fail_link(trial, machines, loads, nas)
         shelf.halt_with_freeze(*dying)
         hit = (

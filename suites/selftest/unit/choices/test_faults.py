@@ -48,7 +48,7 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
     # what is done beforehand may also bring about what is spoiled
     beforehand = () if fault.spoiler else (fault.in_nas, fault.in_client)
     hooks = (
-        *beforehand, fault.on_disks, fault.survivors, fault.spoiler,
+        *beforehand, fault.under_load, fault.on_disks, fault.survivors, fault.spoiler,
         fault.before_import, fault.before_mount, fault.before_read_back,
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1

@@ -144,22 +144,22 @@ def test_committed_writes_end_at_the_last_covered_uberblock(tmp_path: Path) -> N
     story.write(data("d"))
     story.flush()
     story.write(uberblock(2))
-    found = remains_of(story).committed_data()
+    found = remains_of(story).committed_writes()
     assert [write.submission for write in found] == submissions
     story.flush()
-    assert len(remains_of(story).committed_data()) == 3
+    assert len(remains_of(story).committed_writes()) == 3
     story.write(data("e"))
     story.write(uberblock(3), fua=True)
-    assert len(remains_of(story).committed_data()) == 3, "a disk may write what it likes first"
+    assert len(remains_of(story).committed_writes()) == 3, "a disk may write what it likes first"
 
 
-def test_without_committed_data_a_fault_in_them_is_refused(tmp_path: Path) -> None:
+def test_without_committed_writes_a_fault_in_them_is_refused(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(data("a"))
     story.flush()
     story.write(uberblock(1))
-    with pytest.raises(HarnessError, match="no data block was committed on a"):
-        remains_of(story).committed_data()
+    with pytest.raises(HarnessError, match="no block was committed on a"):
+        remains_of(story).committed_writes()
     with pytest.raises(HarnessError, match="no block of the intent log is sure to be on a"):
         remains_of(story).needed_log()
 
@@ -182,7 +182,7 @@ def test_only_one_disk_up_to_the_cut_is_searched(tmp_path: Path) -> None:
     committed(story, data("b"), txg=2)
     other = story.write(zil_block(), disk=1)
     story.flush(disk=1)
-    found = remains_of(story, cut=cut).committed_data()
+    found = remains_of(story, cut=cut).committed_writes()
     assert [write.submission for write in found] == first
     assert remains_of(story, disk=1).needed_log().submission == other
     with pytest.raises(HarnessError, match="sure to be on a"):
@@ -260,17 +260,15 @@ def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
         patches_of("bit-flipped", remains_of(story))
 
 
-def test_the_last_sector_that_a_write_changed_is_old(tmp_path: Path) -> None:
+def test_the_last_sector_of_a_block_of_that_file_is_old(tmp_path: Path) -> None:
+    still = (b"this one is at rest\n" * BLOCK)[:BLOCK]
     story = Story(folder=tmp_path)
-    old = story.write(data("o"))
+    old = story.write(data("o") + data("p"))
     place = story.events[old].offset
-    block = data("n")[: BLOCK - 2 * SECTOR] + data("o")[: 2 * SECTOR]
-    story.write(block, offset=place)
-    story.flush()
-    story.write(uberblock(1))
-    story.flush()
+    story.write(data("n") + still, offset=place)
+    committed(story, data("a"), txg=1)
     [patch] = patches_of("sector-torn", remains_of(story))
-    assert patch == Patch(offset=place + BLOCK - 3 * SECTOR, content=b"o" * SECTOR)
+    assert patch == Patch(offset=place + 2 * BLOCK - SECTOR, content=b"p" * SECTOR)
 
 
 def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> None:

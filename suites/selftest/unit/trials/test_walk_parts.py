@@ -20,6 +20,7 @@ from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument
 from torture.facts.evidence.folder import CUT, SPEC, write_document
+from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import load_recording
@@ -248,11 +249,14 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
 ) -> None:
     """None: it does not come back. A loss that the loop did not find ends the comparison."""
     counts: list[tuple[bool, bool]] = []
+    shown_stages: list[str] = []
     hung: Any = SimpleNamespace(spec=SimpleNamespace(console_log=tmp_path))
     state = CrashState(recording=tmp_path, cut=3, seed=0, disks={})
     end = FirstEnd(state=state, verdict=known, health="ONLINE")
     walker: Any = SimpleNamespace(
         close=lambda: None,
+        show=shown_stages.append,
+        document=WalkDocument(),
         first_ends={"a": end, "b": end, "c": end},
         verdict_of=lambda *_args, **_kwargs: shown,
         count_fresh=lambda _state, *, loses, differs: counts.append((loses, differs)),
@@ -270,6 +274,7 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
     recover_contents_afresh(trial, machines, walker, until_s=time.monotonic() + 60)
     is_new_loss = counted[0] and known is _KEPT
     assert counts == [counted] * (1 if is_new_loss else 2)
+    assert shown_stages == ["recover afresh 1"] * len(counts)
 
 
 def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:

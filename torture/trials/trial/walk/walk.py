@@ -234,6 +234,7 @@ def _recovered_afresh(
     trial: Trial, machines: Machines, walker: Walker, state: CrashState, folder: Path
 ) -> tuple[FreshRecovery | None, StateVerdict | None]:
     """A fresh recovery and its verdict; None for both where it did not end."""
+    walker.show(f"recover afresh {walker.document.fresh + 1}")
     try:
         fresh = recover_afresh(trial, machines.lab, state, folder)
     except (StorageFailed, GuestDied) as failure:

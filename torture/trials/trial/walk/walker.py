@@ -72,7 +72,8 @@ class Walker:
         self._ledger = (trial.folder / LEDGER).read_bytes()
         self._contents = contents
         self._folder = folder
-        self._show = show
+        self.show = show
+        """Says on the live line how far the walk is."""
         self._names = [disk.serial for disk in trial.disks_left]
         self.ground = ground
         """The recording whose states are walked now."""
@@ -117,7 +118,7 @@ class Walker:
             if time.monotonic() > until_s:
                 break
             if number % _SHOWN_EVERY == 0:
-                self._show(f"walk {self._states.total()}")
+                self.show(f"walk {self._states.total()}")
             reached = self._engines.reached_new
             judged = self._judge_state(state, number=number)
             if judged.verdict is Verdict.INTACT:
@@ -294,6 +295,7 @@ class Walker:
         dropped = None
         if is_new:
             self._shrunk.append(judged)
+            self.show(f"shrink loss {len(self._shrunk)}")
             shrunk = smallest(state, judged, self._judge_state)
             if shrunk is not None:  # else it came by chance: the state is kept as found
                 state, judged = shrunk
