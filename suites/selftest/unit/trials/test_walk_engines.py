@@ -118,7 +118,7 @@ def test_another_state_is_not_compared_with_the_scouted_one(tmp_path: Path) -> N
 def test_with_both_the_scouts_volume_is_looked_at(tmp_path: Path) -> None:
     kernel, scout = Played(_GOOD), Played(_GOOD, _BAD)
     engines = engines_of(kernel, scout, tmp_path)
-    assert engines.scout(_STATE, again=True, compared=True) == _BAD
+    assert engines.scout(_STATE, again=True, is_compared=lambda end: end == _BAD) == _BAD
     engines.copy_volume(tmp_path / "image")
     document = engines.document
     assert (scout.copied, kernel.copied) == (1, 0)

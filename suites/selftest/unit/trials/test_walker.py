@@ -14,6 +14,7 @@ from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict
 from torture.trials.trial.walk import walker as walker_module
+from torture.trials.trial.walk.engines.engine import Recovered
 from torture.trials.trial.walk.walker import Walker
 
 _INTACT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
@@ -100,3 +101,40 @@ def test_the_memory_of_the_nas_is_that_of_the_loads_own_states(
     walker.recover_all(own, [_state(3)], until_s=time.monotonic() + 60)
     assert walker.document.nas_available_mib == (500,)
     assert walker.document.recovering_ms == 20_000
+
+
+@pytest.mark.parametrize(
+    ("engine", "known", "amid_recovery", "is_compared"),
+    [
+        (WalkEngine.BOTH, (), None, True),
+        (WalkEngine.BOTH, ("b",), None, True),
+        (WalkEngine.BOTH, ("a",), None, False),
+        (WalkEngine.BOTH, ("b", "c"), None, False),
+        (WalkEngine.BOTH, (), 3, False),
+        (WalkEngine.NATIVE, (), None, False),
+    ],
+)
+def test_both_engines_recover_the_first_state_of_a_content_for_a_fresh_nas(
+    engine: WalkEngine,
+    known: tuple[str, ...],
+    amid_recovery: int | None,
+    is_compared: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fresh NAS recovers two contents here."""
+    walker: Any = _walked([], tmp_path, monkeypatch)
+    end = Recovered(is_imported=True, content="a")
+    asked: list[bool] = []
+
+    def scout(_state: Any, *, is_compared: Any, **_more: Any) -> Recovered:
+        asked.append(is_compared(end))
+        return end
+
+    walker._trial.spec.walk_engine, walker._trial.spec.walk_fresh = engine, 2
+    walker._engines.scout, walker._engines.proven = scout, lambda _state: None
+    walker.ground.acknowledged = amid_recovery
+    walker.first_ends.update(dict.fromkeys(known))
+    monkeypatch.setattr(Walker, "_judge", lambda *_args: _INTACT)
+    walker._scouted(None, number=10, again=False)
+    assert asked == [is_compared]

@@ -250,10 +250,14 @@ class Walker:
         if proven is not None and not (again or compared) and self._is_seen(proven):
             self._is_proven = True
             return self._judge(state, proven)
+
+        def is_compared(recovered: Recovered) -> bool:
+            return compared or (is_both and self._is_one_for_fresh_nas(recovered.content))
+
         try:
             with self._times.recovering():
                 recovered = self._engines.scout(
-                    state, again=again, compared=compared, proven=proven
+                    state, again=again, is_compared=is_compared, proven=proven
                 )
             return self._judge(state, recovered)
         except (GaveUp, StorageFailed):
@@ -262,6 +266,12 @@ class Walker:
             if not failure.kernel_crashed:
                 raise
             return None
+
+    def _is_one_for_fresh_nas(self, content: str) -> bool:
+        """Whether a fresh NAS will recover this state, as the first one of its content."""
+        if not content or content in self.first_ends or self.ground.acknowledged is not None:
+            return False
+        return len(self.first_ends) < self._trial.spec.walk_fresh
 
     def _is_seen(self, recovered: Recovered) -> bool:
         """Whether a client need not look at the content."""

@@ -98,11 +98,12 @@ class Engines:
         state: CrashState,
         *,
         again: bool = False,
-        compared: bool = False,
+        is_compared: Callable[[Recovered], bool] = lambda _recovered: False,
         proven: Recovered | None = None,
     ) -> Recovered:
-        """Recover a state with the scout, `again`: twice, `compared`: with the kernel's ZFS, too.
+        """Recover a state with the scout, `again`: twice.
 
+        The kernel's ZFS recovers it, too, where `is_compared` says so of the end.
         `proven`: the proven end of the recovery, to be compared. Raises `GaveUp` for a state that only
         the kernel's ZFS can recover.
         """
@@ -118,7 +119,7 @@ class Engines:
             self._count(given_up=1)
             raise
         self._scouted = (state, recovered)
-        if compared:
+        if is_compared(recovered):
             self._recover_beside(state, recovered)
         self._last = scout
         return recovered
