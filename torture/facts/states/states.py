@@ -33,8 +33,9 @@ _DRAWN = 2
 """Further subsets of more writes, drawn by the seed."""
 _STATES_MAX = 100_000
 """The memory and the time of a walk are bounded: so many states take some 20 s to find."""
-_BATCH = 500
-"""Of the drawn states, so many are put in the order of their cuts (`in_batches`)."""
+_BATCH = 100
+"""Of the drawn states, so many are put in the order of their cuts (`in_batches`). A walk compares the
+times of its first and its last hundred: each has states of all cuts, as late ones take longer."""
 _CHANGES = WRITE_SUBMITS | WRITE_COMPLETES | {Kind.FLUSH_COMPLETE}
 
 _Words = npt.NDArray[np.uint64]

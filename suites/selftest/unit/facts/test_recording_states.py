@@ -15,7 +15,7 @@ from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import RecordedDisk, Recording
 from torture.facts.recording.model import survivors, uncovered, writes_until
-from torture.facts.states.states import distinct_states
+from torture.facts.states.states import DistinctState, distinct_states, in_batches
 
 NAMES = ("data0", "data1")
 VOLATILE = dict.fromkeys(NAMES, Persistence.VOLATILE)
@@ -151,3 +151,17 @@ def test_a_torn_write_keeps_its_first_physical_sectors() -> None:
 def test_a_lying_disk_is_refused() -> None:
     with pytest.raises(ValueError, match="data0"):
         distinct_states(recording_of(Log()), {"data0": Persistence.LYING}, first=0, last=0, seed=1)
+
+
+def test_each_hundred_of_a_walk_has_states_of_all_cuts() -> None:
+    """Late cuts take longer to recover: else a NAS would seem to slow down."""
+    states = [
+        DistinctState(key=key, cut=key * 37 % 250, survivors=(), dropped=()) for key in range(250)
+    ]
+    ordered = in_batches(states)
+    for begin in (0, 100, 200):
+        hundred = ordered[begin : begin + 100]
+        assert {state.key for state in hundred} == {
+            state.key for state in states[begin : begin + 100]
+        }
+        assert hundred == sorted(hundred, key=lambda state: state.cut)
