@@ -96,11 +96,30 @@ def test_a_loss_is_not_shrunk_to_a_smaller_one_of_another_kind() -> None:
         return old if 5 in state.dropped else kept
 
     found = DistinctState(key=1, cut=20, survivors=(1,), dropped=tuple(range(2, 12)))
-    shrunk = smallest(found, pool, judge)
+    shrunk = smallest(found, pool, judge, is_over=lambda: False)
     assert shrunk is not None
     assert (shrunk[0].dropped, shrunk[1]) == ((3, 9), pool)
     assert sorted(shrunk[0].survivors) == [1, 2, 4, 5, 6, 7, 8, 10, 11]
-    assert smallest(found, pool, lambda _state: kept) is None
+    assert smallest(found, pool, lambda _state: kept, is_over=lambda: False) is None
+
+
+def test_a_loss_is_shrunk_no_further_than_the_time_of_the_walk() -> None:
+    """A state that hangs a NAS takes half a minute to recover."""
+    lost = StateVerdict(verdict=Verdict.UNAVAILABLE, acknowledged=5, lost=0, reasons=("it hung",))
+    asked: list[tuple[int, ...]] = []
+
+    def judge(state: DistinctState) -> StateVerdict:
+        asked.append(state.dropped)
+        return lost
+
+    found = DistinctState(key=1, cut=20, survivors=(), dropped=tuple(range(8)))
+    shrunk = smallest(found, lost, judge, is_over=lambda: len(asked) == 1)
+    assert shrunk is not None
+    assert (shrunk[0].dropped, len(asked)) == ((), 2)
+    asked.clear()
+    shrunk = smallest(found, lost, judge, is_over=lambda: True)
+    assert shrunk is not None
+    assert asked == [shrunk[0].dropped] == [found.dropped]
 
 
 def test_ranges_are_joined_and_read_in_pieces() -> None:

@@ -14,15 +14,20 @@ _STATES_MAX = 100
 
 
 def smallest(
-    state: DistinctState, judged: StateVerdict, judge: Callable[[DistinctState], StateVerdict]
+    state: DistinctState,
+    judged: StateVerdict,
+    judge: Callable[[DistinctState], StateVerdict],
+    *,
+    is_over: Callable[[], bool],
 ) -> tuple[DistinctState, StateVerdict] | None:
     """A state with the fewest dropped writes that still loses as this one does, and its verdict.
 
-    `judge` recovers some 100 states at most. None when the last one no longer loses.
+    `judge` recovers some 100 states at most, and one more once the time `is_over`. None when the last
+    one no longer loses.
     """
 
     def loses(part: Dropped) -> bool:
-        return judge(state.dropping_only(part)).is_kind_of(judged)
+        return not is_over() and judge(state.dropping_only(part)).is_kind_of(judged)
 
     found = state.dropping_only(fewest(state.dropped, loses, asks_max=_STATES_MAX))
     shown = judge(found)

@@ -106,16 +106,17 @@ class Walker:
         self._reached_new: DistinctState | None = None
         """Of the states recovered last, the latest that ran code of ZFS which none before it had run."""
         self._intact: set[int] = set()
+        self._until_s = 0.0
 
     def recover_all(
         self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
     ) -> None:
         """Recover and judge the states, until the time is up."""
-        self.ground = ground
+        self.ground, self._until_s = ground, until_s
         self._reached_new, self._intact = None, set()
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
-            if time.monotonic() > until_s:
+            if self._is_over():
                 break
             if number % _SHOWN_EVERY == 0:
                 self.show(f"walk {self._states.total()}")
@@ -139,6 +140,9 @@ class Walker:
                 self._keep_loss(state, judged)
             walked_ms = round((time.monotonic() - begun_s) * 1000)
             self._count(walked_ms=earlier_ms + walked_ms)
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._until_s
 
     def next_root(self, states: Sequence[DistinctState]) -> DistinctState | None:
         """The state whose recovery is to be cut: of those recovered last, one that lost nothing."""
@@ -306,7 +310,7 @@ class Walker:
         if is_new:
             self._shrunk.append(judged)
             self.show(f"shrink loss {len(self._shrunk)}")
-            shrunk = smallest(state, judged, self._judge_state)
+            shrunk = smallest(state, judged, self._judge_state, is_over=self._is_over)
             if shrunk is not None:  # else it came by chance: the state is kept as found
                 state, judged = shrunk
                 dropped = tuple(self._described(write, state.torn) for write in state.dropped)
