@@ -55,7 +55,7 @@ FAULTS = (
     # A sync then returns while an earlier block of the chain is still in flight: replay would end
     # before it. That takes two blocks of one log in flight at once, and the later one must complete
     # first. Disks that do their writes in order hide it: 0 of 20 cuts saw it [0-17 %]. So one write
-    # in four of the intent log is slow here: 11 of 14 cuts saw it [49-95 %]. Sound ZFS waits
+    # in four of the intent log is slow here: 13 of 19 cuts saw it [43-88 %]. Sound ZFS waits
     # (`log-write-slow`).
     Fault(
         name="zfs-log-chain-not-awaited",
