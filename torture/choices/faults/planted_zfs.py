@@ -24,9 +24,9 @@ FAULTS = (
     # The two transaction groups before the last then become unreadable. Nothing is left for a
     # rewind, nor for the case that the last uberblock did not reach the disk.
     #
-    # ZFS goes on behind its last allocation in a metaslab, and leaves the metaslab before it is full
-    # (`metaslab_df_alloc`). So a pool with room reuses few blocks within two groups: 3 of 35 cuts
-    # saw the bug [1.8-23 %]. Neither longer loads (0 of 3) nor up to 28 groups (0 of 6) helped.
+    # ZFS goes on behind its last allocation (`metaslab_df_alloc`). So a pool with room reuses few
+    # blocks within two groups: 3 of 35 cuts saw the bug [1.8-23 %]. Neither longer loads (0 of 3)
+    # nor up to 28 groups (0 of 6) helped.
     Fault(
         name="zfs-frees-not-deferred",
         layer=Layer.ZFS,
