@@ -73,11 +73,14 @@ def _stale(remains: Remains) -> tuple[Patch, ...]:
 
 
 def _torn(remains: Remains) -> tuple[Patch, ...]:
-    """The last sector of a block; the place of each held something else before."""
+    """The last sector that the last block of the untouched file changed."""
     [block] = _untouched(remains, blocks=1)
-    place = VOLUME_BLOCK_BYTES - remains.sector_bytes
-    sector = slice(place, place + remains.sector_bytes)
-    return (Patch(offset=block.offset + place, content=_before(remains, block)[sector]),)
+    old = _before(remains, block)
+    for place in reversed(range(0, VOLUME_BLOCK_BYTES, remains.sector_bytes)):
+        sector = slice(place, place + remains.sector_bytes)
+        if old[sector] != block.content[sector]:
+            return (Patch(offset=block.offset + place, content=old[sector]),)
+    raise HarnessError(f"write {block.write.submission} changed no sector of the untouched file")
 
 
 def _misdirected(remains: Remains) -> tuple[Patch, ...]:

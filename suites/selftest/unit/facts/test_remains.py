@@ -269,6 +269,15 @@ def test_the_last_sector_of_a_block_of_that_file_is_old(tmp_path: Path) -> None:
     committed(story, data("a"), txg=1)
     [patch] = patches_of("sector-torn", remains_of(story))
     assert patch == Patch(offset=place + 2 * BLOCK - SECTOR, content=b"p" * SECTOR)
+    story.write(data("n") + still[:-SECTOR] + b"p" * SECTOR, offset=place)
+    story.write(data("n") + still, offset=place)
+    committed(story, data("a"), txg=2)
+    [patch] = patches_of("sector-torn", remains_of(story))
+    assert patch == Patch(offset=place + 2 * BLOCK - SECTOR, content=b"p" * SECTOR)
+    story.write(data("n") + still, offset=place)
+    committed(story, data("a"), txg=3)
+    with pytest.raises(HarnessError, match="changed no sector"):
+        patches_of("sector-torn", remains_of(story))
 
 
 def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> None:
