@@ -14,7 +14,7 @@ from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, 
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
 from fixtures.states import chosen_engine, chosen_states
-from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
+from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
 from torture.machines.images.sources.zfs_trees import choose_zfs
@@ -28,7 +28,7 @@ from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "sensitivity.json"
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}
-_PLANTED = _IN_ONE_RUN | {"zfs_bug": ZFS_BUGS}
+_PLANTED = _IN_ONE_RUN | {"zfs_bug": ZFS_BUGS, "zfs_disturbance": ZFS_DISTURBANCES}
 """The argument of a test to the faults that it is run with."""
 RunAlone = Callable[[Fault], tuple[TrialRecord, ...]]
 
@@ -62,18 +62,18 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
 
 @pytest.fixture(scope="session")
 def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
-    """Runs the trials of a bug that is planted in ZFS."""
+    """Runs the trials of a change that is planted in ZFS."""
 
-    def run(bug: Fault) -> tuple[TrialRecord, ...]:
+    def run(change: Fault) -> tuple[TrialRecord, ...]:
         specs = draw_planted(
-            [bug],
+            [change],
             trials=options.trials,
             run_seed=options.seed,
             load_ms=options.load_ms,
             states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
             engine=chosen_engine(request.config),
         )
-        its_own, records = run_alone(request.config, options, specs, choose_zfs(bug.zfs))
+        its_own, records = run_alone(request.config, options, specs, choose_zfs(change.zfs))
         request.config.stash[_run_key] = its_own
         return records
 

@@ -46,7 +46,18 @@ def _must_be_as_predicted(
 def test_harmless_disturbances_are_not_detected(
     disturbance: Fault, planted: Running, options: Options
 ) -> None:
-    for record in _records_of(disturbance, planted, options):
+    _must_see_nothing(_records_of(disturbance, planted, options))
+
+
+def test_a_harmless_change_of_zfs_is_not_detected(
+    zfs_disturbance: Fault, planted_alone: RunAlone
+) -> None:
+    _must_see_nothing(planted_alone(zfs_disturbance))
+
+
+def _must_see_nothing(records: Sequence[TrialRecord]) -> None:
+    assert records
+    for record in records:
         assert record.is_conclusive, record.error
         assert record.verdict is Verdict.INTACT, record.reasons
         assert not seen_by(record), record.cut.audit.findings

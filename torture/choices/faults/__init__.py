@@ -8,10 +8,13 @@ from torture.discovery import offered
 _ALL: dict[str, Fault] = {
     fault.name: fault for fault in sorted(offered(__name__, "FAULT"), key=lambda fault: fault.name)
 }
-ZFS_BUGS = {name: fault for name, fault in _ALL.items() if fault.zfs}
-"""Faults that are a version of ZFS. A run has one version, so each of them needs a run of its own."""
-FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless and not fault.zfs}
-DISTURBANCES = {name: fault for name, fault in _ALL.items() if fault.is_harmless}
+_IN_ZFS = {name: fault for name, fault in _ALL.items() if fault.zfs}
+"""Those that are a version of ZFS. A run has one version, so each of them needs a run of its own."""
+_BESIDE = {name: fault for name, fault in _ALL.items() if not fault.zfs}
+ZFS_BUGS = {name: fault for name, fault in _IN_ZFS.items() if not fault.is_harmless}
+ZFS_DISTURBANCES = {name: fault for name, fault in _IN_ZFS.items() if fault.is_harmless}
+FAULTS = {name: fault for name, fault in _BESIDE.items() if not fault.is_harmless}
+DISTURBANCES = {name: fault for name, fault in _BESIDE.items() if fault.is_harmless}
 
 
 def find(name: str) -> Fault | None:

@@ -21,7 +21,7 @@ from torture.errors import HarnessError
 DEFAULT = "2.3.9"
 FOLDER = CHECKOUT / "vmimages" / "zfs"
 PLANTED = FOLDER / "planted"
-"""Bugs: patches of one line each to the module sources in Debian's package."""
+"""Bugs and harmless changes: patches of one or two lines to the module sources in Debian's package."""
 FIXES = FOLDER / "fixes"
 """Patches to the same sources: each clears a known bug, and shows its cause."""
 

@@ -1,4 +1,4 @@
-"""Bugs planted in OpenZFS: each is one changed line, a version of its own, and predicted."""
+"""Changes planted in OpenZFS: each is one changed line, a version of its own, and predicted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.choices.faults import FAULTS, ZFS_BUGS, find
+from torture.choices.faults import FAULTS, ZFS_BUGS, ZFS_DISTURBANCES, find
 from torture.choices.faults.protocol import Fault
 from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.matrix.cells import Cell
@@ -18,27 +18,37 @@ from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.oracles.verdict.guarantee import Guarantee
 
 PATCHES, FIXED = (sorted(folder.glob("*.patch")) for folder in (PLANTED, FIXES))
+ZFS_CHANGES = ZFS_BUGS | ZFS_DISTURBANCES
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
-def test_a_patch_changes_one_line_of_one_file(patch: Path) -> None:
+@pytest.mark.parametrize("change", ZFS_CHANGES.values(), ids=lambda change: change.name)
+def test_a_change_is_one_line_of_one_file_beside_harmless_ones(change: Fault) -> None:
+    patch = zfs_version(change.zfs).patch
+    assert patch is not None
+    assert sum(line.startswith("+++ b/module/") for line in patch.read_text().splitlines()) == 1
+    others = [zfs_version(other.zfs).patch for other in ZFS_DISTURBANCES.values()]
+    harmless = [line for other in others if other != patch for line in _changed_lines(other)]
+    changed = [line for line in _changed_lines(patch) if line not in harmless]
+    assert sum(line.startswith("-") for line in changed) == 1
+    assert sum(line.startswith("+") for line in changed) <= 1
+
+
+def _changed_lines(patch: Path | None) -> list[str]:
+    assert patch is not None
     lines = patch.read_text().splitlines()
-    assert sum(line.startswith("+++ b/module/") for line in lines) == 1
-    removed = [line for line in lines if line.startswith("-") and not line.startswith("---")]
-    added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
-    assert len(removed) == 1
-    assert len(added) <= 1
+    signs = (line for line in lines if line.startswith(("+", "-")))
+    return [line for line in signs if not line.startswith(("+++", "---"))]
 
 
-@pytest.mark.parametrize("bug", ZFS_BUGS.values(), ids=lambda bug: bug.name)
-def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> None:
+@pytest.mark.parametrize("bug", ZFS_CHANGES.values(), ids=lambda bug: bug.name)
+def test_a_change_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> None:
     version = zfs_version(bug.zfs)
     assert version.patch in PATCHES
     assert version.recipe == zfs_version(DEFAULT).recipe
     assert find(bug.name) is bug
     assert bug.name not in FAULTS
     assert guarantee_of(Cell.parse(bug.cell)) is Guarantee.SAFE
-    assert bug.cuts >= 1
+    assert (bug.cuts >= 1) is not bug.is_harmless
     assert not any((bug.in_nas, bug.in_client, bug.spoiler))
     slow = find("log-write-slow")
     assert slow is not None
@@ -47,7 +57,7 @@ def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> N
 
 
 def test_every_patch_is_a_fault_with_a_prediction() -> None:
-    assert {zfs_version(bug.zfs).patch for bug in ZFS_BUGS.values()} == set(PATCHES)
+    assert {zfs_version(bug.zfs).patch for bug in ZFS_CHANGES.values()} == set(PATCHES)
 
 
 def test_every_fix_clears_a_known_bug_in_the_same_cell() -> None:
