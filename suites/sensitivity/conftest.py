@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,12 +13,13 @@ from fixtures.asked import asked_choices
 from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_engine, chosen_states
+from fixtures.states import chosen_engine, chosen_minutes, chosen_states
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
 from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.records.record.run_document import RunDocument, read_run_document
+from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.detection import Detection, cuts_in_words
@@ -38,20 +39,16 @@ _detections_key = pytest.StashKey[list[Detection]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each fault has its cell, and its own number of cuts."""
-    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage")
+    refuse_options(
+        config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage", "--fresh"
+    )
 
 
 @pytest.fixture(scope="session")
 def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
     """The trials of all selected faults, running from its first use on."""
-    specs = draw_planted(
-        selected(request.session, Fault, *_IN_ONE_RUN, needing="planted"),
-        trials=options.trials,
-        run_seed=options.seed,
-        load_ms=options.load_ms,
-        states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
-        engine=chosen_engine(request.config),
-    )
+    faults = selected(request.session, Fault, *_IN_ONE_RUN, needing="planted")
+    specs = _specs_of(faults, request.config, options)
     schedule = FixedSchedule(specs)
     with begun_campaign(
         request.config, options, schedule, specs=specs, moves_latest=False
@@ -65,19 +62,27 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
     """Runs the trials of a change that is planted in ZFS."""
 
     def run(change: Fault) -> tuple[TrialRecord, ...]:
-        specs = draw_planted(
-            [change],
-            trials=options.trials,
-            run_seed=options.seed,
-            load_ms=options.load_ms,
-            states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
-            engine=chosen_engine(request.config),
-        )
+        specs = _specs_of([change], request.config, options)
         its_own, records = run_alone(request.config, options, specs, choose_zfs(change.zfs))
         request.config.stash[_run_key] = its_own
         return records
 
     return run
+
+
+def _specs_of(
+    faults: Sequence[Fault], config: pytest.Config, options: Options
+) -> tuple[TrialSpec, ...]:
+    states = chosen_states(config)
+    return draw_planted(
+        faults,
+        trials=options.trials,
+        run_seed=options.seed,
+        load_ms=options.load_ms,
+        states=lambda cell: 0 if why_not_walked(cell) else states,
+        engine=chosen_engine(config),
+        minutes=chosen_minutes(config),
+    )
 
 
 @pytest.fixture(scope="session")

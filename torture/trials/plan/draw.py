@@ -62,10 +62,11 @@ def draw_planted(
     load_ms: int,
     states: Callable[[Cell], int] = lambda _cell: 0,
     engine: WalkEngine = WalkEngine.KERNEL,
+    minutes: int = WALK_MINUTES,
 ) -> tuple[TrialSpec, ...]:
     """`cuts_of` each fault, which is planted in its cell.
 
-    `states`: the states to walk over there, with this engine.
+    `states`: the states to walk over there, with this engine, in so many minutes at most.
     """
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
     cuts = {fault.name: cuts_of(fault, trials=trials) for fault in faults}
@@ -81,6 +82,7 @@ def draw_planted(
             origin=Origin.PLANTED,
             walk_states=states(cells[fault.name]),
             walk_engine=engine,
+            walk_minutes=minutes,
         )
         for index in range(max(cuts.values(), default=0))
         for fault in faults

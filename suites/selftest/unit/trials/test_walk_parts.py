@@ -299,8 +299,10 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
 def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:
     """Else a walk would change what the other checks see of it."""
     fault = FAULTS["lies-for-50-ms"]
-    walked, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9)
+    walked, *_ = draw_planted(
+        [fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9, minutes=3
+    )
     plain, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=4000)
-    assert walked.walk_states == 9
+    assert (walked.walk_states, walked.walk_minutes) == (9, 3)
     assert draw_plan(walked) == draw_plan(plain)
     assert draw_plan(plain).cut.aim == fault.aim
