@@ -39,7 +39,7 @@ FAULTS = (
     # ZFS goes on behind its last allocation (`metaslab_df_alloc`), and a pool with room reuses few
     # blocks within two groups. There 3 of 35 cuts saw the bug [1.8-23 %], and none of 9 with more groups.
     # So this version takes the first free segment. That alone is sound (`zfs-first-fit`). The load
-    # lasts for several groups: then 6 of 6 cuts saw the bug [54-100 %].
+    # lasts for several groups: then 9 of 9 cuts saw the bug [66-100 %].
     Fault(
         name="zfs-frees-not-deferred",
         layer=Layer.ZFS,
@@ -69,7 +69,7 @@ FAULTS = (
     # A sync then returns while an earlier block of the chain is still in flight: replay would end
     # before it. That takes two blocks of one log in flight at once, and the later one must complete
     # first. Disks that do their writes in order hide it: 0 of 20 cuts saw it [0-17 %]. So one write
-    # in four of the intent log is slow here: 13 of 19 cuts saw it [43-88 %]. Sound ZFS waits
+    # in four of the intent log is slow here: 18 of 24 cuts saw it [53-90 %]. Sound ZFS waits
     # (`log-write-slow`).
     Fault(
         name="zfs-log-chain-not-awaited",
