@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.choices.faults import FAULTS, ZFS_BUGS, ZFS_DISTURBANCES, find
+from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES, find
 from torture.choices.faults.protocol import Fault
 from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.matrix.cells import Cell
@@ -46,7 +46,7 @@ def test_a_change_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -
     assert version.patch in PATCHES
     assert version.recipe == zfs_version(DEFAULT).recipe
     assert find(bug.name) is bug
-    assert bug.name not in FAULTS
+    assert bug.name not in FAULTS | DISTURBANCES
     assert guarantee_of(Cell.parse(bug.cell)) is Guarantee.SAFE
     assert (bug.cuts >= 1) is not bug.is_harmless
     assert not any((bug.in_nas, bug.in_client, bug.spoiler))
