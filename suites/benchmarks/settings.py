@@ -25,6 +25,8 @@ class Settings:
     """`BENCH_RESTARTS`: how often a machine is killed and resumed."""
     fleet_trials: int
     """`BENCH_FLEET_TRIALS`: trials without machines over Dask while the campaign's memory is watched."""
+    fleet_real_trials: int
+    """`BENCH_FLEET_REAL_TRIALS`: trials of each cell of the quick matrix, by two workers and by one."""
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -36,6 +38,7 @@ class Settings:
             report_trials=_number("BENCH_REPORT_TRIALS", 100_000),
             restarts=_number("BENCH_RESTARTS", 50),
             fleet_trials=_number("BENCH_FLEET_TRIALS", 4_000),
+            fleet_real_trials=_number("BENCH_FLEET_REAL_TRIALS", 4),
         )
 
 
