@@ -17,7 +17,7 @@ import pytest
 from suites.selftest.loads.load_host import Host
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.workloads import AXIS as WORKLOAD
-from torture.choices.workloads.protocol import Place
+from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.evidence.ledger import Begin, Failed, Ledger
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
@@ -28,6 +28,7 @@ from vmimages.client.load.applications import application_of
 
 ACKNOWLEDGEMENTS = 300
 POSIX = WORKLOAD.choice("posix").value
+CHAINS = WORKLOAD.choice("chains").value
 
 
 def _copied(old: Path, new: Path) -> None:
@@ -38,8 +39,8 @@ def _copied(old: Path, new: Path) -> None:
 class Written:
     """One finished load, and a copy of its trees from a moment when no writer was writing."""
 
-    def __init__(self, base: Path) -> None:
-        self.job = POSIX.job(seed=11, place=Place(directory=str(base)))
+    def __init__(self, base: Path, workload: Workload = POSIX) -> None:
+        self.job = workload.job(seed=11, place=Place(directory=str(base)))
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
         self.supported = set(json.loads((self.directory / "supported.json").read_bytes()))
@@ -87,6 +88,15 @@ def test_completed_operations_read_back_intact(written: Written) -> None:
     findings = written.judged(written.directory)
     assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
     assert findings.acknowledged > ACKNOWLEDGEMENTS // 2
+
+
+def test_completed_chains_read_back_intact_and_an_older_state_does_not(tmp_path: Path) -> None:
+    chains = Written(tmp_path, CHAINS)
+    assert not [event for event in chains.ledger.events if isinstance(event, Failed)]
+    findings = chains.judged(chains.directory)
+    assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
+    assert findings.acknowledged > ACKNOWLEDGEMENTS // 5
+    assert chains.judged(chains.earlier).verdict is Verdict.ROLLED_BACK
 
 
 def test_a_copy_of_it_is_as_good(written: Written, tmp_path: Path) -> None:

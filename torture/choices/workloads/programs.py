@@ -70,4 +70,9 @@ CHOICES: tuple[Choice[Workload], ...] = (
         value=Posix(name="posix", application="posix"),
         words="names, links, sizes, holes and attributes of files",
     ),
+    Choice(
+        name="chains",
+        value=Posix(name="chains", application="posix", settings={"chains": "yes"}, writers=1),
+        words="names that change hands between two commits of the filesystem",
+    ),
 )

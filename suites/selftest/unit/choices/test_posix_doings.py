@@ -14,6 +14,7 @@ import pytest
 from vmimages.client.load import read
 from vmimages.client.load.applications import TRANSACTION, Transaction
 from vmimages.client.load.applications.posix import performing
+from vmimages.client.load.applications.posix.chains import CHAINS, Chains
 from vmimages.client.load.applications.posix.drawing import _WEIGHTS, OPTIONAL, Drawing
 
 
@@ -220,3 +221,62 @@ def test_an_acknowledged_operation_always_has_something_to_sync() -> None:
             assert first + count <= sizes[file]
             data[file] -= set(range(first, first + count))
     assert len(seen) > 25
+
+
+def _rounds_of_chains(count: int, **job: Any) -> list[dict[str, Any]]:
+    drawing = Chains({"seed": 6, "writers": 1, **job}, 0, OPTIONAL)
+    drawn: list[dict[str, Any]] = []
+    while count >= 0:
+        drawn.append(drawing.draw().what)
+        count -= "closes" in drawn[-1]
+    return drawn[:-1]
+
+
+def test_a_chain_is_carried_out_between_two_commits_and_ends_with_a_sync() -> None:
+    drawn = _rounds_of_chains(20)
+    begun = [at for at, what in enumerate(drawn) if "closes" in what]
+    commits = [at for at, what in enumerate(drawn) if ["syncfs", 0] in what["syncs"]]
+    assert len(commits) == 20
+    assert {call for what in drawn for call, _ in what["syncs"]} == {"fsync", "syncfs"}
+    for begin, end in zip(begun, commits, strict=True):
+        assert {what["do"] for what in drawn[begin : end + 1]} == {"mkdir", "create"}
+    assert drawn[-1]["syncs"]
+    verbs = {step.split()[0] for chain in CHAINS for step in chain.split("; ")}
+    said = {"move": "rename", "replace": "rename"}
+    assert {what["do"] for what in drawn} == {said.get(verb, verb) for verb in verbs} - {"sync"}
+
+
+def test_no_directory_takes_a_name_that_a_directory_had() -> None:
+    """The oracle takes a directory that it finds for the only one of that name."""
+    drawn = _rounds_of_chains(20)
+    directories = {what["whom"] for what in drawn if what["do"] == "mkdir"}
+    taken = [tuple(what["at"]) for what in drawn
+             if what["do"] in ("mkdir", "rename") and what["whom"] in directories]  # fmt: skip
+    assert len(taken) == len(set(taken)) > 200
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_chains_keep_no_more_open_than_those_of_a_round(tmp_path: Path) -> None:
+    """A load of a minute makes some thousand directories."""
+    drawing = Chains({"seed": 6, "writers": 1}, 0, OPTIONAL)
+    performer = performing.Performing(1, str(tmp_path), 0)
+    before, most = _open_files(), 0
+    for seq in range(1, 600):
+        performer.perform(drawing.draw(), seq)
+        most = max(most, _open_files() - before)
+    assert 30 < most < 80
+
+
+def test_chains_without_links_where_there_are_none() -> None:
+    drawing = Chains({"seed": 6, "writers": 1}, 0, OPTIONAL - {"symlink", "link"})
+    verbs = {drawing.draw().what["do"] for _ in range(500)}
+    assert verbs == {"mkdir", "create", "rename", "write"}
+
+
+def test_where_names_are_stable_chains_call_no_syncfs() -> None:
+    drawn = _rounds_of_chains(5, names_are_stable=True)
+    assert {call for what in drawn for call, _ in what["syncs"]} == {"fsync"}
+    assert {what["do"] for what in drawn if "names_are_stable" not in what} == {"write"}

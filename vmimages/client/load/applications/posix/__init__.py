@@ -13,6 +13,7 @@ import json
 import os
 
 from .. import Application
+from .chains import Chains
 from .drawing import Drawing
 from .looking import found_below
 from .performing import Performing, supported_in
@@ -43,8 +44,9 @@ class Posix(Application):
             self._supported = frozenset(json.load(file))
 
     def planner(self, writer: int) -> TransactionPlanner:
-        """Draws among the supported verbs."""
-        return Drawing(self.job, writer, self._supported)
+        """Draws among the supported verbs: single operations, or with the setting `chains` chains."""
+        kind = Chains if "chains" in self.job else Drawing
+        return kind(self.job, writer, self._supported)
 
     def performer(self, writer: int) -> Performer:
         """Keeps its writer's files open."""

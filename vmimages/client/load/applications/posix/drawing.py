@@ -70,7 +70,7 @@ class Drawing(TransactionPlanner):
                 return self._said(what)
 
     def _said(self, what: dict[str, Any]) -> Transaction:
-        if self._names_are_stable and what["do"] in _NAMING:
+        if self._names_are_stable and what["do"] in NAMING:
             what["names_are_stable"] = True  # whatever other changes of it wait for a sync
         is_synced_itself = what.get("how") in ("dsync", "osync")
         if self._below(_LAZY_IN) or is_synced_itself:
@@ -276,5 +276,5 @@ class Drawing(TransactionPlanner):
         return {"do": "unlink", "whom": file.number, "at": at, "syncs": syncs}
 
 
-_NAMING = frozenset({"create", "mkdir", "rmdir", "symlink", "link", "rename", "unlink"})
+NAMING = frozenset({"create", "mkdir", "rmdir", "symlink", "link", "rename", "unlink"})
 _NEEDS_NO_FILE = frozenset({"create", "mkdir", "rmdir", "symlink", "rename"})

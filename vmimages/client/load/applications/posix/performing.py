@@ -83,6 +83,8 @@ class Performing(Performer):
     def _close(self, number: int) -> None:
         if number in self._open:
             os.close(self._open.pop(number)[0])
+        elif number in self._directories:
+            os.close(self._directories.pop(number))
 
     def _create(self, what: dict[str, Any], seq: int) -> None:
         number, at = what["whom"], tuple(what["at"])
