@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.options import refuse_options
+from fixtures.states import WALK_OPTIONS
 
 _DISTURBANCES = 20
 _DEADLINE_S = 4 * 3600
@@ -23,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Its campaigns are of the quick matrix."""
-    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage")
+    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", *WALK_OPTIONS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.campaigns import print_table, run_alone
 from fixtures.options import Options, refuse_options
+from fixtures.states import WALK_OPTIONS
 from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
 from torture.checkout import CHECKOUT
@@ -33,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Each bug has its cells and its versions."""
     refuse_options(
         config, "--cell", "--matrix", "--axis", "--property", "--tunable", "--shard", "--until",
-        "--schedule", "--zfs", "--linux", "--linux-nas", "--linux-client",
+        "--schedule", "--zfs", "--linux", "--linux-nas", "--linux-client", *WALK_OPTIONS,
     )  # fmt: skip
 
 

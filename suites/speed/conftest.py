@@ -12,6 +12,7 @@ from rich.console import Group
 from fixtures.brought import brought_by
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
+from fixtures.states import WALK_OPTIONS
 from suites.speed.narrowing import NarrowingSchedule
 from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, GOBONNIEGO, QUESTIONS, QUICK, Question, cell_of
@@ -34,7 +35,7 @@ _campaign_key = pytest.StashKey[Campaign]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """A measurement has its own cells, and its rounds for trials."""
-    refuse_options(config, "--cell", "--matrix", "--until", "--schedule", "--trials", "--states")
+    refuse_options(config, "--cell", "--matrix", "--until", "--schedule", "--trials", *WALK_OPTIONS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

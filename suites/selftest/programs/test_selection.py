@@ -190,6 +190,11 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
             "--cell: these tests",
         ),
         (("suites/knownbugs", "--axis=filesystem=xfs", "--shard", "1/2"), "--axis, --shard: these"),
+        (("suites/powercut", "--states", "3"), "--states: these tests"),
+        (("suites/knownbugs", "--engine=native"), "--engine: these tests"),
+        (("suites/chaos", "--minutes", "3"), "--minutes: these tests"),
+        (("suites/speed", "--coverage"), "--coverage: these tests"),
+        (("suites/sensitivity", "--fresh", "3"), "--fresh: these tests"),
     ],
 )
 def test_an_option_that_makes_no_sense_there_ends_the_session_in_a_line(
