@@ -3,7 +3,7 @@
 A filesystem that logs single inodes between its commits has to notice which names changed hands in
 the meantime (btrfs: fs/btrfs/tree-log.c). `Drawing` seldom draws all steps of such a chain before a
 sync or a commit comes in between. A round makes a place for each chain, commits all with a syncfs,
-and carries one chain out in each. A cut in a round so meets all of its chains that have ended.
+and carries out each chain once. A cut in a round so meets all chains that have ended.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ CHAINS = (
 )
 """The names `a` and `b` are directories and `f` is a file, committed before; `.` is their directory.
 
-The syncs at the end make all of a chain's names durable (`torture/oracles/verdict/trees`).
+The syncs at the end make all of a chain's names durable (`torture/oracles/verdict/trees`). The first
+chain goes first: btrfs commits with it, and a cut would find nothing of those before it in its log.
 """
 _FILLERS = ("create y", "mkdir y", "symlink y", "sync .")
 """Half of the chains get one of these somewhere within."""
-_CHAINS_IN_A_ROUND = 10
 _TARGET = "to-elsewhere"
 
 
@@ -92,12 +92,13 @@ class Chains(TransactionPlanner):
 
     def _draw_round(self) -> None:
         closed, self._open = self._open, []
-        places = [self._place() for _ in range(_CHAINS_IN_A_ROUND)]
+        chains = [self._varied(chain) for chain in self._in_order()]
+        places = [self._place() for _ in chains]
         self._drawn[0]["closes"] = closed
         committed = [] if self._names_are_stable else [["syncfs", self.writer]]  # see `Drawing`
         self._drawn[-1]["syncs"] = [*committed, ["fsync", self._open[-1]]]
-        for place in places:
-            for step in self._chain():
+        for place, chain in zip(places, chains, strict=True):
+            for step in chain:
                 self._add(place, step)
 
     def _place(self) -> _Place:
@@ -108,8 +109,12 @@ class Chains(TransactionPlanner):
             self._add(place, step)
         return place
 
-    def _chain(self) -> list[str]:
-        steps = self._chains[self.dice.below(len(self._chains))].split("; ")
+    def _in_order(self) -> list[str]:
+        first, *left = self._chains
+        return [first, *(left.pop(self.dice.below(len(left))) for _ in self._chains[1:])]
+
+    def _varied(self, chain: str) -> list[str]:
+        steps = chain.split("; ")
         if self.dice.below(2):
             filler = self._fillers[self.dice.below(len(self._fillers))]
             steps.insert(1 + self.dice.below(len(steps) - 1), filler)
