@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 CHAINS = (
     # fstests generic/784: a file takes the name of a moved directory, and moves on
     "move a b/a; create a; sync a; move a b/x; sync b/x",
-    # fstests generic/785: a file that was synced is renamed beside a new directory
-    "write f; sync f; mkdir d; create d/n; move f g; sync .",
+    # fstests generic/785: a file that was synced is renamed beside a new directory with a file
+    "write f; sync f; mkdir d; create d/n; move f g; sync d; sync .",
     # fstests generic/790: a file takes the name of a removed directory, and gets another one
     "rmdir a; mkdir d; mkdir e; create a; link a e/l; sync e; sync .",
     # docs/findings.md: a new symbolic link is synced, renamed and synced
