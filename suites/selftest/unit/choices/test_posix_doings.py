@@ -247,6 +247,17 @@ def test_a_chain_is_carried_out_between_two_commits_and_ends_with_a_sync() -> No
     assert {what["do"] for what in drawn} == {said.get(verb, verb) for verb in verbs} - {"sync"}
 
 
+def test_a_sync_of_a_chain_has_a_change_of_its_own_to_store() -> None:
+    """XFS stores its whole log with each sync: one without a change since then would store nothing."""
+    changed: set[int] = set()
+    for what in _rounds_of_chains(400):
+        changed |= {what["whom"], what["at"][0]} if "at" in what else {what["whom"]}
+        changed |= {what["was"][0]} if "was" in what else set()
+        if what["syncs"]:
+            assert changed & {whom for _, whom in what["syncs"]}, what
+            changed.clear()
+
+
 def test_no_directory_takes_a_name_that_a_directory_had() -> None:
     """The oracle takes a directory that it finds for the only one of that name."""
     drawn = _rounds_of_chains(20)

@@ -39,8 +39,8 @@ CHAINS = (
 The syncs at the end make all of a chain's names durable (`torture/oracles/verdict/trees`). The first
 chain goes first: btrfs commits with it, and a cut would find nothing of those before it in its log.
 """
-_FILLERS = ("create y", "mkdir y", "symlink y", "sync .")
-"""Half of the chains get one of these somewhere within."""
+_FILLERS = ("create y", "mkdir y", "symlink y", "mkdir y; sync .")
+"""Half of the chains get one of these somewhere within. Each sync has something to do everywhere."""
 _TARGET = "to-elsewhere"
 
 
@@ -117,7 +117,8 @@ class Chains(TransactionPlanner):
         steps = chain.split("; ")
         if self.dice.below(2):
             filler = self._fillers[self.dice.below(len(self._fillers))]
-            steps.insert(1 + self.dice.below(len(steps) - 1), filler)
+            at = 1 + self.dice.below(len(steps) - 1)
+            steps[at:at] = filler.split("; ")
         return steps
 
     def _add(self, place: _Place, step: str) -> None:
