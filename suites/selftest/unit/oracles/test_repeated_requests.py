@@ -71,6 +71,33 @@ def test_any_other_error_stays_one(kind: OperationKind, call: str, error: int) -
 
 
 @pytest.mark.parametrize(
+    ("do", "call", "error", "is_stable", "is_done"),
+    [
+        ("mkdir", "mkdir", _EEXIST, True, True),
+        ("link", "link", _EEXIST, True, True),
+        ("symlink", "symlink", _EEXIST, True, True),
+        ("unlink", "unlink", _ENOENT, True, True),
+        ("rmdir", "rmdir", _ENOENT, True, True),
+        ("rename", "rename", _ENOENT, True, True),
+        ("mkdir", "mkdir", _EEXIST, False, False),
+        ("mkdir", "mkdir", _EIO, True, False),
+        ("create", "create", _EEXIST, True, False),
+        ("link", "fsync", _ENOENT, True, False),
+    ],
+)
+def test_a_change_of_names_that_was_done_before_is_done_without_its_syncs(
+    do: str, call: str, error: int, *, is_stable: bool, is_done: bool
+) -> None:
+    what = {"do": do, "whom": 4, "syncs": [["fsync", 4]]}
+    what |= {"names_are_stable": True} if is_stable else {}
+    begun = replace(_begun(OperationKind.TRANSACTION), what=what)
+    events = (begun, _cut(), _failed(call, error))
+    after = repeated_as_done(Ledger(events=events)).events
+    unsynced = replace(begun, what=what | {"syncs": []})
+    assert after == ((unsynced, _cut(), _DONE) if is_done else events)
+
+
+@pytest.mark.parametrize(
     ("kind", "call"), [(OperationKind.UNLINK, "unlink"), (OperationKind.REPLACE, "rename")]
 )
 def test_a_name_that_is_gone_was_removed_or_moved_before(kind: OperationKind, call: str) -> None:
