@@ -111,6 +111,16 @@ def test_a_renamed_file_is_at_one_of_its_names_with_any_syncs() -> None:
     assert judged(events, neither).verdict is Verdict.CORRUPTED
 
 
+def test_a_thing_that_went_back_to_its_old_name_has_to_be_at_one_of_them() -> None:
+    """Each name leans on the other one here, and the search has to end."""
+    back = RENAME | {"was": RENAME["at"], "at": RENAME["was"]}
+    events = ledger_of(*START, RENAME, back)
+    assert judged(events, left_by(events)).verdict is Verdict.INTACT
+    assert judged(events, left_by(events[:-2])).verdict is Verdict.INTACT
+    nowhere = left_by(ledger_of(*START, RENAME, back, UNLINK))
+    assert judged(events, nowhere).verdict is Verdict.CORRUPTED
+
+
 def test_a_file_renamed_on_and_on_is_at_one_of_all_these_names() -> None:
     on = {"do": "rename", "whom": FILE, "was": [BELOW, "r"], "at": [ABOVE, "r2"]}
     gone = {"do": "unlink", "whom": FILE, "at": [ABOVE, "r2"]}

@@ -63,7 +63,7 @@ class _Account:
     stale: int = 0
     foreign: int = 0
     reasons: list[str] = field(default_factory=list)
-    _explained: dict[tuple[int, Key], tuple[_Explanation, ...]] = field(default_factory=dict)
+    _explained: dict[tuple[int, Key, int], Windows] = field(default_factory=dict)
     """By the directory as it was found: a damaged one may be there twice, and not alike."""
 
     def gather(self, number: int, directory: FoundDirectory) -> None:
@@ -120,19 +120,24 @@ class _Account:
     def _add(self, seen: str, windows: Windows, breaks: Iterable[int] = ()) -> None:
         self.observations.add(seen, windows, rule=Rule.TREE, breaks=breaks)
 
-    def explanations(self, key: Key, directory: FoundDirectory) -> tuple[_Explanation, ...]:
-        """The changes of a name that explain its state in a directory that is there."""
-        at = (id(directory), key)
-        if at not in self._explained:
-            entry = directory.entries.get(str(key[2]))
-            changes = self.trees.changes_of(key)
-            windows = windows_of(changes, self.trees.end)
-            found = (
-                _Explanation(place=place, windows=self._when(changes[place], window, entry))
-                for place, window in enumerate(windows)
-            )
-            self._explained[at] = tuple(one for one in found if one.windows)
-        return self._explained[at]
+    def explanations(
+        self, key: Key, directory: FoundDirectory, *, since: int = 0
+    ) -> tuple[_Explanation, ...]:
+        """The changes of a name, from one of them on, that explain its state in a directory.
+
+        A renamed thing leans on later changes of its new name alone. So this ends where two things
+        take each other's names.
+        """
+        entry = directory.entries.get(str(key[2]))
+        changes = self.trees.changes_of(key)
+        found = []
+        for place, window in enumerate(windows_of(changes, self.trees.end)[since:], start=since):
+            at = (id(directory), key, place)
+            if at not in self._explained:
+                self._explained[at] = self._when(changes[place], window, entry)
+            if self._explained[at]:
+                found.append(_Explanation(place=place, windows=self._explained[at]))
+        return tuple(found)
 
     def _when(self, change: Change, window: Window, entry: FoundEntry | None) -> Windows:
         windows = union((window,))
@@ -164,8 +169,8 @@ class _Account:
         directory = self.directories.get(key[1])
         if directory is None:
             return (Window(0, self.trees.end),)
-        later = (one.windows for one in self.explanations(key, directory) if one.place >= place)
-        return union(window for windows in later for window in windows)
+        later = self.explanations(key, directory, since=place)
+        return union(window for one in later for window in one.windows)
 
     def _know(
         self, key: Key, explained: tuple[_Explanation, ...], entry: FoundFile, path: str
