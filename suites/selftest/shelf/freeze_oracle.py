@@ -21,13 +21,19 @@ def check_freeze(
     disks: Sequence[SessionDisk],
     requests: Sequence[Request],
     order: Order,
+    *,
+    was_killed: bool,
 ) -> None:
-    """Raise `Difference` unless one of the commands explains the freeze, or its absence."""
+    """Raise `Difference` unless one of the commands explains the freeze, or its absence.
+
+    A kill may come between an event and the freeze at it: two stores to the log's mapping.
+    """
     events, roles = recording.events, _roles(recording)
     commands = [request for request in requests if request.verb is Verb.FREEZE]
     names = [disk.name for disk in disks]
     if events[-1].kind is not Kind.FREEZE:
-        if commands and _is_overdue(events, roles, names, commands[-1], order):
+        frozen_by = events[:-1] if was_killed else events
+        if commands and _is_overdue(frozen_by, roles, names, commands[-1], order):
             raise Difference(f"not frozen by event {events[-1].seq}: {commands[-1]}")
         return
     cut = events[-1].seq - 1

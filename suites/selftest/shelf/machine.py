@@ -215,7 +215,9 @@ class ShelfMachine(RuleBasedStateMachine):
         self._wanted = []
         try:
             order = check_log(recording, session.disks, session.requests)
-            check_freeze(recording, session.disks, session.requests, order)
+            check_freeze(
+                recording, session.disks, session.requests, order, was_killed=session.was_killed
+            )
             names = [disk.name for disk in session.disks]
             views = draw_views(rng, recording, names, _VIEWS)
             files = write_views(self._folder, f"v{self._sessions - 1}.", views)

@@ -59,6 +59,7 @@ class Session:
         self.disks = tuple(disks)
         self.requests: list[Request] = []
         self.is_frozen = False
+        self.was_killed = False
         self.folder = folder / f"r{number}"
         self.server = Server(
             build,
@@ -155,6 +156,7 @@ class Session:
                 self.server.stop()
             else:
                 self.server.require_healthy()
+                self.was_killed = True
                 self.server.kill()
         except NbdkitFell:
             gracefully = False
