@@ -15,19 +15,21 @@ class Layout(StrEnum):
     SINGLE = "single"
     MIRRORED = "mirrored"
     RAIDZ1 = "raidz1"
+    RAIDZ1_SEVEN = "raidz1x7"
     RAIDZ2 = "raidz2"
     DRAID1 = "draid1"
 
     @property
     def splits_blocks(self) -> bool:
         """Whether each block is split over several disks, rather than whole on each."""
-        return self in {Layout.RAIDZ1, Layout.RAIDZ2, Layout.DRAID1}
+        return self not in {Layout.SINGLE, Layout.MIRRORED}
 
 
 _OF_LAYOUT = {
     Layout.SINGLE: ("one data disk", ""),
     Layout.MIRRORED: ("mirrored data disks", "two-way"),
     Layout.RAIDZ1: ("raidz1 of three disks", "three disks"),
+    Layout.RAIDZ1_SEVEN: ("raidz1 of seven disks", "seven disks"),
     Layout.RAIDZ2: ("raidz2 of four disks", "four disks"),
     Layout.DRAID1: ("draid1 of four disks", "four disks, one of them spare"),
 }

@@ -66,8 +66,8 @@ class PublishedTable:
     why: tuple[str, ...]
 
 
-_RAIDZ_ISCSI = "iscsi-standard-noslog-raidz1-raw-bothdie"
-_RAIDZ_GOBONNIEGO = "iscsi-standard-noslog-raidz1-ext4-gobonniego-bothdie"
+_RAIDZ_ISCSI = "iscsi-standard-noslog-raidz1x7-raw-bothdie"
+_RAIDZ_GOBONNIEGO = "iscsi-standard-noslog-raidz1x7-ext4-gobonniego-bothdie"
 GOBONNIEGO_THREADS = 2
 _LOG_DEVICE_CELL = "iscsi-always-plp-raw-bothdie"
 _COMMITTED = "syncwrite-64k-t1"
@@ -141,7 +141,7 @@ R1 = PublishedTable(
                 None,
                 _ten_over_one("coldrandread-4k-t1", FigureKind.PER_S),
             ),
-            ours_words="three disks in raidz1, the NAS's memory empty",
+            ours_words="seven disks in raidz1, the NAS's memory empty",
         ),
         PublishedRow(
             words="by the NAS's memory",

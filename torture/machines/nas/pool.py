@@ -38,6 +38,7 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.SINGLE: ((), 1),
     Layout.MIRRORED: (("mirror",), 2),
     Layout.RAIDZ1: (("raidz1",), 3),
+    Layout.RAIDZ1_SEVEN: (("raidz1",), 7),
     Layout.RAIDZ2: (("raidz2",), 4),
     Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
 }

@@ -45,6 +45,7 @@ def cell_of(middle: str) -> Cell:
         ("lost", "data0 log slog0"),
         ("noslog-mirrored", "mirror data0 data1"),
         ("noslog-raidz1", "raidz1 data0 data1 data2"),
+        ("noslog-raidz1x7", "raidz1 data0 data1 data2 data3 data4 data5 data6"),
         ("mirror-hdd-raidz1", "raidz1 data0 data1 data2 log mirror slog0 slog1"),
     ],
 )

@@ -243,11 +243,11 @@ def test_ours_stand_beside_the_published_figures(tmp_path: Path) -> None:
             [measured_job(0.03, link="", number=number) for number in range(4)],
             device="nvme",
         ),
-        *measured_rounds("iscsi-standard-noslog-raidz1-raw-bothdie", [8.0] * 4, job="read-128k-t1"),
+        *measured_rounds("iscsi-standard-noslog-raidz1x7-raw-bothdie", [8.0] * 4, job="read-128k-t1"),
         *[
             replace(record, trial=record.trial.replace(".00", ".10"))
             for record in measured_rounds(
-                "iscsi-standard-noslog-raidz1-raw-bothdie", [4.0] * 4, job="read-128k-t1", link="gbe10"
+                "iscsi-standard-noslog-raidz1x7-raw-bothdie", [4.0] * 4, job="read-128k-t1", link="gbe10"
             )
         ],
     ]  # fmt: skip

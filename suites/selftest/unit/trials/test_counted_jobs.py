@@ -100,6 +100,7 @@ def test_the_work_is_that_of_the_report() -> None:
         ("iscsi-always-noslog-raw-bothdie", PoolShape()),
         ("iscsi-always-plp-raw-bothdie", PoolShape(logs=("slog0",))),
         ("nfs4-standard-noslog-raidz1-files-bothdie", PoolShape(columns=3)),
+        ("nfs4-standard-noslog-raidz1x7-files-bothdie", PoolShape(columns=7)),
         ("nfs4-standard-noslog-draid1-files-bothdie", PoolShape(columns=0)),
     ],
 )
