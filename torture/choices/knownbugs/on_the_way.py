@@ -4,6 +4,7 @@ from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 
 _SLOW_GROUPS = "standard-noslog-zfs.zfs_txg_timeout=60-raw-linkfails-bothdie"
+_RECORDS = "smb-always-noslog-files-records-bothdie"
 
 BUGS = (
     # libnfs does not compare write verifiers: writes that an NFS server forgot in a reboot stay
@@ -45,6 +46,21 @@ BUGS = (
         ),
         seen_by=Sight.AUDIT,
         cuts=5,
+    ),
+    # The SMB client sends a whole page where an application has written a part of it with O_DSYNC.
+    #
+    # Of a page that it does not have it knows that part alone: the rest is whatever its memory held.
+    # `netfs_advance_writethrough` (fs/netfs/write_issue.c) marks the folio dirty, and nothing clears
+    # the mark once the part is written. The next writeback writes all of the folio. It is a regression
+    # of b6a4ae1634b3, in the 6.12 series from 6.12.92 on. No cut is needed. Found by this suite.
+    KnownBug(
+        name="netfs-write-through",
+        words="over SMB a small write with O_DSYNC replaces the rest of its page",
+        source="Linux b6a4ae1634b3, fs/netfs/write_issue.c, netfs_advance_writethrough",
+        affected=Side(cell=_RECORDS),
+        cleared=Side(cell=_RECORDS, client_patches=("docs/reproducers/netfs-writethrough.patch",)),
+        seen_by=Sight.DATA,
+        cuts=3,
     ),
     # NVMe's native multipath answers a flush that has no path any more, and sends it to none.
     #

@@ -13,24 +13,11 @@ No file's times are promised. The files were durable before the load began: each
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
-
-from torture.choices.workloads._beside import Beside, LoadBeside
-from torture.choices.workloads.protocol import Command, Place, Surroundings, Workload
+from torture.choices.workloads._files_beside import FilesBeside
+from torture.choices.workloads.protocol import Workload
 from torture.facts.axes.axis import Choice
-from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
 
 _NAME = "churn"
-_FILES = 6000
-_STOP = "/run/churn.stop"
-_NUMBERS_MAX = 12
-_PYTHON = ("python3", "-S", "-c")
 _COMMON = """
 import json, os, random, sys, time
 home, count = sys.argv[1], int(sys.argv[2])
@@ -87,74 +74,8 @@ opens them once and without Python's layers. Those layers took an emulated guest
 processor, five times the present time."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Churn(Beside):
-    """A disk with as many metadata as a disk in daily use."""
-
-    name: str = _NAME
-
-    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """The place, the number of files, and the seed of the draws."""
-        return {"directory": f"{place.directory}/{_NAME}", "files": _FILES, "seed": seed}
-
-    def prepare(self, job: dict[str, Any]) -> str:
-        """Make the files, and sync them."""
-        return f"python3 -S -c '{_MAKE}' {job['directory']} {job['files']}"
-
-    def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
-        """Begin to change them."""
-        argv = (*_PYTHON, _CHANGE, job["directory"], str(job["files"]), str(job["seed"]), _STOP)
-        load = LoadBeside(name=_NAME, surroundings=surroundings, argv=argv, stop=_STOP)
-        load.begin()
-        return load
-
-    def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that reads all files and prints those that are not as they were, as JSON."""
-        return (*_PYTHON, _READ, job["directory"], str(job["files"]))
-
-    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """The files that are gone; each counts as acknowledged and lost."""
-        document = self.readback_after_repair if after_repair else self.readback
-        gone = parse_gone(evidence.readbacks.get(document, ""), document)
-        lost = sum(map(len, gone.values()))
-        reasons = [
-            f"{what} files from before the load ({len(numbers)}): {_few(numbers)}"
-            for what, numbers in gone.items()
-            if numbers
-        ]
-        return Findings(
-            verdict=Verdict.CORRUPTED if lost else Verdict.INTACT,
-            acknowledged=lost,
-            lost=lost,
-            missing=len(gone["missing"]),
-            foreign=len(gone["changed"]) + len(gone["unreadable"]),
-            reasons=tuple(reasons),
-        )
-
-
-def parse_gone(text: str, document: str) -> dict[str, list[int]]:
-    """The files that are missing, changed or unreadable, by number.
-
-    Raises `UnreadableError` where the read-back does not list them.
-    """
-    try:
-        found = json.loads(text)
-        return {
-            what: [int(number) for number in found[what]]
-            for what in ("missing", "changed", "unreadable")
-        }
-    except (ValueError, TypeError, KeyError) as error:
-        raise UnreadableError(f"{document} does not say which files are there: {error}") from error
-
-
-def _few(numbers: list[int]) -> str:
-    more = len(numbers) - _NUMBERS_MAX
-    shown = ", ".join(map(str, numbers[:_NUMBERS_MAX]))
-    return shown + (f" and {more} more" if more > 0 else "")
-
-
 CHOICE: Choice[Workload] = Choice(
     name=_NAME,
-    value=Churn(),
+    value=FilesBeside(name=_NAME, files=6000, make=_MAKE, change=_CHANGE, read=_READ),
     words="the ledger, beside thousands of files that change, with a sync each second",
 )

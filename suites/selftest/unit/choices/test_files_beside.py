@@ -1,0 +1,145 @@
+"""The loads that change files beside the ledger: their programs as the guest runs them, and the judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from torture.choices.workloads import churn, records
+from torture.choices.workloads._files_beside import FilesBeside, parse_gone
+from torture.choices.workloads.protocol import Place, Surroundings
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.ledger import Ledger
+from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+FILES = 90
+PAGE, FIRST, BEHIND = 4096, 1536, 3072
+
+
+@pytest.fixture(params=[churn, records])
+def load(request: pytest.FixtureRequest) -> FilesBeside:
+    load = request.param.CHOICE.value
+    assert isinstance(load, FilesBeside)
+    return load
+
+
+def made(load: FilesBeside, directory: Path) -> dict[str, Any]:
+    job = load.job(seed=3, place=Place(directory=str(directory))) | {"files": FILES}
+    subprocess.run(["sh", "-ec", load.prepare(job)], check=True, timeout=60)
+    return job
+
+
+@pytest.fixture
+def job(load: FilesBeside, tmp_path: Path) -> dict[str, Any]:
+    return made(load, tmp_path)
+
+
+def gone(load: FilesBeside, job: dict[str, Any]) -> dict[str, list[int]]:
+    read = subprocess.run(load.read_back(job), check=True, timeout=60, capture_output=True)
+    return parse_gone(read.stdout.decode(), "readback.json")
+
+
+def judged(text: str, *, after_repair: bool = False) -> Any:
+    load: FilesBeside = churn.CHOICE.value  # type: ignore[assignment]
+    name = load.readback_after_repair if after_repair else load.readback
+    evidence = Evidence(
+        spec={}, cut=CutDocument(), ledger=Ledger(events=()), tools=(), readbacks={name: text}
+    )
+    return load.judge(evidence, Terms(), after_repair=after_repair)
+
+
+def test_all_that_was_made_is_there(load: FilesBeside, job: dict[str, Any]) -> None:
+    assert sum(path.is_file() for path in Path(job["directory"]).rglob("*")) == FILES
+    assert gone(load, job) == {"missing": [], "changed": [], "unreadable": []}
+
+
+def test_missing_changed_and_truncated_files_are_reported(
+    load: FilesBeside, job: dict[str, Any]
+) -> None:
+    files = {int(path.name): path for path in Path(job["directory"]).rglob("*") if path.is_file()}
+    files[7].unlink()
+    files[8].write_text("")
+    files[9].write_bytes(b"\xff" + files[9].read_bytes()[1:])
+    for number in (10, 11):
+        files[number].unlink()
+    files[10].mkdir()
+    os.mkfifo(files[11])
+    assert gone(load, job) == {"missing": [7], "changed": [8, 9], "unreadable": [10, 11]}
+    found = judged(json.dumps(gone(load, job)))
+    assert (found.verdict, found.lost, found.acknowledged) == (Verdict.CORRUPTED, 5, 5)
+    assert (found.missing, found.foreign) == (1, 4)
+    assert found.reasons[0] == "missing files from before the load (1): 7"
+    assert judged(json.dumps(gone(load, job)), after_repair=True) == found
+
+
+def test_it_changes_files_until_it_is_stopped(
+    load: FilesBeside, job: dict[str, Any], tmp_path: Path
+) -> None:
+    guest = Mock()
+    load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
+    ((argv,), _) = guest.start.call_args
+    stop = tmp_path / "stop"
+    files = [path for path in Path(job["directory"]).rglob("*") if path.is_file()]
+    before = {path: path.stat().st_mtime_ns for path in files}
+    program = subprocess.Popen([*argv[:-1], str(stop)])
+    try:
+        end = time.monotonic() + 20
+        while all(path.stat().st_mtime_ns == before[path] for path in files):
+            assert time.monotonic() < end
+        stop.touch()
+        assert program.wait(20) == 0
+    finally:
+        program.kill()
+    assert gone(load, job) == {"missing": [], "changed": [], "unreadable": []}
+
+
+def test_all_there_is_intact() -> None:
+    found = judged('{"missing": [], "changed": [], "unreadable": []}')
+    assert (found.verdict, found.lost, found.reasons) == (Verdict.INTACT, 0, ())
+
+
+def test_many_are_not_all_named() -> None:
+    text = json.dumps({"missing": list(range(40)), "changed": [], "unreadable": []})
+    (reason,) = judged(text).reasons
+    assert reason.endswith("10, 11 and 28 more")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"missing": []}', '{"missing": 3}',
+             '{"missing": ["x"], "changed": [], "unreadable": []}'],
+)  # fmt: skip
+def test_a_read_back_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
+    with pytest.raises(UnreadableError, match="does not say"):
+        judged(text)
+
+
+def test_only_records_may_change_and_each_byte_may_be_old_or_new(tmp_path: Path) -> None:
+    load: FilesBeside = records.CHOICE.value  # type: ignore[assignment]
+    job = made(load, tmp_path)
+    files = [Path(job["directory"], str(number)) for number in range(7)]
+    at, end = 2 * PAGE + FIRST, 2 * PAGE + BEHIND
+    for number, file in enumerate(files):
+        old = file.read_bytes()
+        new = (f"new {number} 2 ".encode() * PAGE)[FIRST:BEHIND]
+        file.write_bytes(
+            (
+                old[:at] + new + old[end:],
+                old[:at] + new[:700] + old[at + 700 :],
+                old[:at] + bytes(BEHIND - FIRST) + old[end:],
+                old[: at - 1] + b"\0" + new + old[end:],
+                old[:at] + new + b"\0" + old[end + 1 :],
+                old[:-1],
+                old + b"\0",
+            )[number]
+        )
+    assert gone(load, job) == {"missing": [], "changed": [2, 3, 4, 5, 6], "unreadable": []}

@@ -1,0 +1,91 @@
+"""Files from before the load that a program changes beside the ledger. Each must survive the cut."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from torture.choices.workloads._beside import Beside, LoadBeside
+from torture.choices.workloads.protocol import Command, Place, Surroundings
+from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.judgement import Findings
+from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+_NUMBERS_MAX = 12
+_PYTHON = ("python3", "-S", "-c")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilesBeside(Beside):
+    """Its programs are Python's, without single quotes. Each gets the folder and the number of files."""
+
+    files: int
+    make: str
+    """Makes the files, and syncs them."""
+    change: str
+    """Changes them until a file is there, by two further arguments: a seed, and that file's path."""
+    read: str
+    """Prints the numbers of the files that are missing, changed or unreadable, as JSON."""
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """The place, the number of files, and the seed of the draws."""
+        return {"directory": f"{place.directory}/{self.name}", "files": self.files, "seed": seed}
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """Make the files, and sync them."""
+        return f"python3 -S -c '{self.make}' {job['directory']} {job['files']}"
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
+        """Begin to change them."""
+        stop = f"/run/{self.name}.stop"
+        argv = (*_PYTHON, self.change, job["directory"], str(job["files"]), str(job["seed"]), stop)
+        load = LoadBeside(name=self.name, surroundings=surroundings, argv=argv, stop=stop)
+        load.begin()
+        return load
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads all files and prints those that are not as they were, as JSON."""
+        return (*_PYTHON, self.read, job["directory"], str(job["files"]))
+
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
+        """The files that are gone; each counts as acknowledged and lost."""
+        document = self.readback_after_repair if after_repair else self.readback
+        gone = parse_gone(evidence.readbacks.get(document, ""), document)
+        lost = sum(map(len, gone.values()))
+        reasons = [
+            f"{what} files from before the load ({len(numbers)}): {_few(numbers)}"
+            for what, numbers in gone.items()
+            if numbers
+        ]
+        return Findings(
+            verdict=Verdict.CORRUPTED if lost else Verdict.INTACT,
+            acknowledged=lost,
+            lost=lost,
+            missing=len(gone["missing"]),
+            foreign=len(gone["changed"]) + len(gone["unreadable"]),
+            reasons=tuple(reasons),
+        )
+
+
+def parse_gone(text: str, document: str) -> dict[str, list[int]]:
+    """The files that are missing, changed or unreadable, by number.
+
+    Raises `UnreadableError` where the read-back does not list them.
+    """
+    try:
+        found = json.loads(text)
+        return {
+            what: [int(number) for number in found[what]]
+            for what in ("missing", "changed", "unreadable")
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        raise UnreadableError(f"{document} does not say which files are there: {error}") from error
+
+
+def _few(numbers: list[int]) -> str:
+    more = len(numbers) - _NUMBERS_MAX
+    shown = ", ".join(map(str, numbers[:_NUMBERS_MAX]))
+    return shown + (f" and {more} more" if more > 0 else "")
