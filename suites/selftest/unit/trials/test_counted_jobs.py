@@ -59,7 +59,7 @@ class Rig:
 
 
 def ended_of(rig: Rig, *, is_recorded: bool = True) -> list[Any]:
-    order = MeasureOrder(jobs=(SYNC,), rounds=2)
+    order = MeasureOrder(jobs=(SYNC,), rounds=2, slow_motion=40)
     unmodelled = {SYNC: parse_fio(REPORT, SpeedJob.parse(SYNC))}
     motions = {("", SYNC): 40}
     target = rig.target(is_recorded=is_recorded)

@@ -209,6 +209,46 @@ def test_each_job_and_link_gets_the_motion_that_it_needs(
 
 
 @pytest.mark.parametrize(
+    ("chosen", "waited_ms", "motions", "runs"),
+    [
+        (0, 0.2, [29, 29], 3),  # found too fast by the first round, and right from then on
+        (0, 0.5, [20, 20], 2),
+        (20, 0.2, [20, 20], 2),  # the user's own
+        (0, 0.0, [22, 24], 6),  # nothing waits: no motion helps
+    ],
+)
+def test_a_round_in_too_fast_a_motion_is_run_again(
+    chosen: int, waited_ms: float, motions: list[int], runs: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
+    ran: list[int] = []
+
+    @contextmanager
+    def linked(_link: str, times: int) -> Iterator[Any]:
+        ran.append(times)
+        yield lambda: 0
+
+    def run(_target: object, names: tuple[str, ...], *_: object) -> dict[str, JobEnd]:
+        ms = 0.5 + waited_ms * ran[-1]
+        end = JobEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
+        return dict.fromkeys(names, end)
+
+    monkeypatch.setattr(jobs_run, "run_jobs", run)
+    own = JobEnd(operations=100, bytes=1, run_ms=50, mean_ms=0.5, p50_ms=0.5, p99_ms=0.5)
+    name = "coldread-128k-t1"
+    ended = run_rounds(
+        replace(machines.target, linked=linked),
+        MeasureOrder(jobs=(name,), links=("",), rounds=2, slow_motion=chosen),
+        evidence,
+        slow_motion={("", name): 20},
+        unmodelled={name: own},
+    )
+    assert [one.job.slow_motion for one in ended] == motions
+    assert len(ran) == runs
+
+
+@pytest.mark.parametrize(
     ("name", "syncs_every_write"),
     [
         ("iscsi-standard-noslog-raw-bothdie", False),

@@ -178,11 +178,11 @@ def _measured(
                 profile=profile,
                 syncs_every_write=syncs_every_write,
             )
-    slowest = max(motions.values())
     with evidence.stage("measure"):
         ended = tuple(
             run_rounds(target, order, evidence, slow_motion=motions, unmodelled=unmodelled)
         )
+    slowest = max(one.job.slow_motion for one in ended)
     with evidence.stage("count"):
         recorded = target.recorded
         jobs = tuple(one.job if recorded is None else recorded.counted(one) for one in ended)
