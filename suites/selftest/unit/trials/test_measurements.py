@@ -277,3 +277,31 @@ def test_the_slow_motion_of_a_cell_knows_its_sync(
         measurement.measure(trial, Mock(), EvidenceWriter(folder=tmp_path))
     assert asked["syncs_every_write"] is syncs_every_write
     assert asked["profile"] is disk.profile
+
+
+def test_the_document_has_the_slowest_motion_that_a_round_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = MeasuredJob(
+        job="syncwrite-4k-t1", link="", round=0, operations=1, operations_per_s=1.0, mib_per_s=1.0,
+        mean_ms=1.0, p50_ms=1.0, p99_ms=1.0, emulator_share=0.05, slow_motion=60,
+    )  # fmt: skip
+    nas, client = Mock(), Mock()
+    nas.must.return_value.stdout, nas.spec.memory_mib, client.spec.memory_mib = "1", 512, 768
+    replaced: dict[str, Any] = {
+        "ready_machines": (nas, client),
+        "lay_out": None,
+        "run_unmodelled": {},
+        "find_slow_motions": {("", job.job): 40},
+        "run_rounds": [Mock(job=job)],
+        "Recorded": Mock(counted=lambda one: one.job),
+    }
+    for name, returned in replaced.items():
+        monkeypatch.setattr(measurement, name, Mock(return_value=returned))
+    monkeypatch.setattr(measurement, "_processor_times", Mock(side_effect=[[0] * 8, [1] * 8]))
+    disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
+    trial = Mock(cell=_CELL, jobs={}, disks=(disk,))
+    trial.spec.measure = replace(_ORDER, slow_motion=0)
+    document = measurement.measure(trial, Mock(), EvidenceWriter(folder=tmp_path))
+    assert document.slow_motion == 60
+    assert document.timers["nas:/sys/module/zfs/parameters/zfs_txg_timeout"] == "300"
