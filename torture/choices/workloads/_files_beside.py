@@ -16,17 +16,26 @@ from torture.oracles.verdict.verdicts import Verdict
 
 _NUMBERS_MAX = 12
 _PYTHON = ("python3", "-S", "-c")
+_BEGINNING = """
+import json, os, random, sys, time
+home, count = sys.argv[1], int(sys.argv[2])
+"""
+_DRAWING = """
+draw, stop = random.Random(sys.argv[3]), sys.argv[4]
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilesBeside(Beside):
-    """Its programs are Python's, without single quotes. Each gets the folder and the number of files."""
+    """Its programs are Python's, without single quotes. They have the folder `home` and `count` files."""
 
     files: int
+    common: str
+    """The definitions that all three programs share."""
     make: str
     """Makes the files, and syncs them."""
     change: str
-    """Changes them until a file is there, by two further arguments: a seed, and that file's path."""
+    """Changes them, by the random numbers of `draw`, until the file `stop` is there."""
     read: str
     """Prints the numbers of the files that are missing, changed or unreadable, as JSON."""
 
@@ -36,19 +45,23 @@ class FilesBeside(Beside):
 
     def prepare(self, job: dict[str, Any]) -> str:
         """Make the files, and sync them."""
-        return f"python3 -S -c '{self.make}' {job['directory']} {job['files']}"
+        return f"python3 -S -c '{self._program(self.make)}' {job['directory']} {job['files']}"
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
         """Begin to change them."""
         stop = f"/run/{self.name}.stop"
-        argv = (*_PYTHON, self.change, job["directory"], str(job["files"]), str(job["seed"]), stop)
+        change = self._program(_DRAWING + self.change)
+        argv = (*_PYTHON, change, job["directory"], str(job["files"]), str(job["seed"]), stop)
         load = LoadBeside(name=self.name, surroundings=surroundings, argv=argv, stop=stop)
         load.begin()
         return load
 
     def read_back(self, job: dict[str, Any]) -> Command:
         """The command that reads all files and prints those that are not as they were, as JSON."""
-        return (*_PYTHON, self.read, job["directory"], str(job["files"]))
+        return (*_PYTHON, self._program(self.read), job["directory"], str(job["files"]))
+
+    def _program(self, own: str) -> str:
+        return _BEGINNING + self.common + own
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The files that are gone; each counts as acknowledged and lost."""

@@ -19,24 +19,17 @@ from torture.facts.axes.axis import Choice
 
 _NAME = "churn"
 _COMMON = """
-import json, os, random, sys, time
-home, count = sys.argv[1], int(sys.argv[2])
 def path(number): return f"{home}/{number % 64}/{number}"
 def content(number): return f"{number} " * 40
 """
-_MAKE = (
-    _COMMON
-    + """
+_MAKE = """
 for folder in range(64): os.makedirs(f"{home}/{folder}")
 for number in range(count):
     with open(path(number), "w") as file: file.write(content(number))
 os.sync()
 """
-)
-_CHANGE = (
-    _COMMON
-    + """
-draw, stop, due = random.Random(sys.argv[3]), sys.argv[4], time.monotonic() + 1
+_CHANGE = """
+due = time.monotonic() + 1
 while not os.path.exists(stop):
     for _ in range(4): os.utime(path(draw.randrange(count)))
     time.sleep(0.1)
@@ -45,10 +38,7 @@ while not os.path.exists(stop):
         os.sync()
         due = time.monotonic() + (1 if time.monotonic() < begun + 3 else 30)
 """
-)
-_READ = (
-    _COMMON
-    + """
+_READ = """
 found = {"missing": [], "changed": [], "unreadable": []}
 def ask_for(number):
     try:
@@ -68,7 +58,6 @@ for folder in range(64):
         if file is not None: compare(number, file)
 print(json.dumps({what: sorted(numbers) for what, numbers in found.items()}))
 """
-)
 """The program asks for a folder's files at once: each by itself is a round trip to the NAS. It
 opens them once and without Python's layers. Those layers took an emulated guest 9 s of a
 processor, five times the present time."""
@@ -76,6 +65,8 @@ processor, five times the present time."""
 
 CHOICE: Choice[Workload] = Choice(
     name=_NAME,
-    value=FilesBeside(name=_NAME, files=6000, make=_MAKE, change=_CHANGE, read=_READ),
+    value=FilesBeside(
+        name=_NAME, files=6000, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ
+    ),
     words="the ledger, beside thousands of files that change, with a sync each second",
 )

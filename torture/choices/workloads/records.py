@@ -15,27 +15,20 @@ from torture.facts.axes.axis import Choice
 
 _NAME = "records"
 _COMMON = """
-import json, os, random, sys, time
-home, count = sys.argv[1], int(sys.argv[2])
 PAGE, PAGES, FIRST, BEHIND = 4096, 16, 1536, 3072
 def path(number): return f"{home}/{number}"
 def page(word, number, place): return (f"{word} {number} {place} ".encode() * PAGE)[:PAGE]
 def old(number): return b"".join(page("old", number, place) for place in range(PAGES))
 def record(number, place): return page("new", number, place)[FIRST:BEHIND]
 """
-_MAKE = (
-    _COMMON
-    + """
+_MAKE = """
 os.makedirs(home)
 for number in range(count):
     with open(path(number), "wb") as file: file.write(old(number))
 os.sync()
 """
-)
-_CHANGE = (
-    _COMMON
-    + """
-draw, stop, due = random.Random(sys.argv[3]), sys.argv[4], time.monotonic() + 1
+_CHANGE = """
+due = time.monotonic() + 1
 while not os.path.exists(stop):
     number, place = draw.randrange(count), draw.randrange(PAGES)
     file = os.open(path(number), os.O_WRONLY | os.O_DSYNC)
@@ -47,10 +40,7 @@ while not os.path.exists(stop):
         os.sync()
         due = time.monotonic() + 1
 """
-)
-_READ = (
-    _COMMON
-    + """
+_READ = """
 found = {"missing": [], "changed": [], "unreadable": []}
 def is_as_it_was(number, now):
     was = old(number)
@@ -70,10 +60,9 @@ for number in range(count):
     except OSError: found["unreadable"].append(number)
 print(json.dumps(found))
 """
-)
 
 CHOICE: Choice[Workload] = Choice(
     name=_NAME,
-    value=FilesBeside(name=_NAME, files=64, make=_MAKE, change=_CHANGE, read=_READ),
+    value=FilesBeside(name=_NAME, files=64, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ),
     words="the ledger, beside records of 1.5 KiB that are written in place with O_DSYNC",
 )
