@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,17 +167,20 @@ def test_a_client_that_vanishes_leaves_its_submitted_requests(folder: Path) -> N
     server = Server(build(), folder, "s", disks, recording="life")
     for _ in range(5):
         line = server.line("d0")
-        wait_for_seq = recorded(server) + 4
+        before = recorded(server)
         # not where must_serve writes: of two writes in flight to one place either may come last
         replies = [line.write(b"x" * 512, place * 512) for place in range(1, 5)]
         deadline = time.monotonic() + 10
-        while recorded(server) < wait_for_seq:
+        while recorded(server) < before + 4:
             assert time.monotonic() < deadline
         del line, replies
     must_serve(server)
     server.stop()
     events = load_recording(folder / "life").events
-    assert [event.kind for event in events].count(Kind.WRITE_COMPLETE) == 5 * 4 + 1
+    kinds = Counter(event.kind for event in events)
+    # a client may go before the shelf has read its last request, so not all 5 * 4 must be there
+    assert kinds[Kind.WRITE_COMPLETE] == kinds[Kind.WRITE_SUBMIT] > 5
+    assert max(event.in_flight for event in events) > 1
     assert events[-1].in_flight == 0
 
 
