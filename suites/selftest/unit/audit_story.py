@@ -95,6 +95,7 @@ class Story:
     """At which events `uncovered` found something."""
     whole_on: tuple[str, ...] = ("a",)
     """The disks on each of which a block lies whole; none where it is split."""
+    physical_sector: int = 512
     _data: bytearray = field(default_factory=bytearray)
 
     def submit(
@@ -300,7 +301,9 @@ class Story:
         """The recording so far."""
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(
-            RecordedDisk(name=name, size=1 << 20, sector=512, physical_sector=512)
+            RecordedDisk(
+                name=name, size=1 << 20, sector=512, physical_sector=self.physical_sector
+            )
             for name in ("a", "b")
         )
         return Recording(folder=self.folder, disks=disks, events=tuple(self.events))

@@ -24,6 +24,10 @@ _RECORD = struct.Struct("<QQQQ")
 _WRITE = struct.Struct("<QQQ")
 """Follows `lr_t` in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
 _TX_WRITE = 9
+_KIND_MAX = 63
+"""Types of records are small numbers (`TX_MAX_TYPE` is 25); other content rarely begins with one."""
+_IGNORES_CASE = 1 << 63
+"""A flag in a record's type (`TX_CI`)."""
 _LENGTH_MAX = 1 << 24
 """No block of ZFS, and so no write in a record, is larger (`SPA_MAXBLOCKSHIFT`)."""
 _USED = struct.Struct("<Q")
@@ -44,6 +48,11 @@ _POINTER_WORDS = struct.Struct("<16Q")
 """
 _ADDRESSES = 3
 _PROPERTIES_WORD, _BIRTH_WORD = 6, 10
+_PADDING_WORDS = slice(7, 9)
+_OF_THE_LOG = frozenset({0x0905, 0x0909})
+"""Type and checksum in the properties of a pointer to a log block: `DMU_OT_INTENT_LOG` with
+`ZIO_CHECKSUM_ZILOG` or `ZIO_CHECKSUM_ZILOG2`.
+"""
 _EMBEDDED = 1 << 39
 _GANG = 1 << 63
 """A flag in an address of a gang block: the address has a list of the block's pieces."""
@@ -125,7 +134,8 @@ def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
     A block that is split over disks ends where the next one begins, whatever length it states.
     """
     for start, end in pairwise([*log_block_starts(payload), len(payload)]):
-        yield _block(payload[start:end])
+        if _begins_a_log_block(payload[start:end]):
+            yield _block(payload[start:end])
 
 
 def placed_blocks_in(payload: bytes) -> Iterator[tuple[ChainPlace | None, bytes]]:
@@ -182,6 +192,18 @@ def next_extents_in(payload: bytes) -> Iterator[Extent]:
             yield from (_extent(*pair) for pair in pairs if any(pair) and not pair[1] & _GANG)
 
 
+def _begins_a_log_block(block: bytes) -> bool:
+    """Whether a block with the log's magic has the log's padding, and a pointer to a log block or none.
+
+    A raidz's parity is the XOR of the columns (OpenZFS `module/zfs/vdev_raidz.c`). It keeps the magic
+    where the other columns have zeroes. Its numbers are then those of no chain.
+    """
+    words = _POINTER_WORDS.unpack_from(block, _NEXT_POINTER_AT)
+    properties = words[_PROPERTIES_WORD]
+    is_padded = not any(block[:_NEXT_POINTER_AT]) and not any(words[_PADDING_WORDS])
+    return is_padded and (not properties or properties >> 40 & 0xFFFF in _OF_THE_LOG)
+
+
 def _block(block: bytes) -> LogBlock:
     (used,) = _USED.unpack_from(block, _USED_AT)
     end = min(used, len(block))
@@ -192,13 +214,13 @@ def _block(block: bytes) -> LogBlock:
     changes = bytearray()
     while place + _RECORD.size <= end:
         kind, length, txg, _number = _RECORD.unpack_from(block, place)
-        if length < _RECORD.size:
-            break
+        if length < _RECORD.size or not 0 < kind & ~_IGNORES_CASE <= _KIND_MAX:
+            break  # no record: the block continues on another disk
         last_txg = max(last_txg, txg)
         if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
             if count > _LENGTH_MAX:
-                break  # no record: the block continues on another disk
+                break
             pointer = _pointed_write(block[place:end], length, offset)
             if pointer is None:
                 writes.append((offset, count))

@@ -13,7 +13,6 @@ from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import LogBlock, log_blocks_in
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 
-_SECTOR_BYTES = 512
 _NEAR_EVENTS = 64
 """The columns of a block are written close together: at most some tens of events apart."""
 Chain = tuple[int, int, int]
@@ -41,15 +40,17 @@ def disk_writes_in(recording: Recording, *, cut: int, is_split: bool) -> dict[in
     """Every write up to and including event `cut`, by number; raises what `Recording.payload` raises.
 
     `is_split`: blocks are split over disks, as in a raidz. The columns lie at one offset of each disk,
-    or one sector further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). Only some columns of a
-    log block show its magic. The others would be mistaken for data of a transaction group.
+    or one physical sector further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). Only some columns
+    of a log block show its magic. The others would be mistaken for data of a transaction group.
     """
     writes = {
         event.seq: _disk_write(event, recording.payload(event))
         for event in recording.events[: cut + 1]
         if event.kind is Kind.WRITE_SUBMIT
     }
-    return _with_columns(writes) if is_split else writes
+    if not is_split:
+        return writes
+    return _with_columns(writes, sector_bytes=max(disk.physical_sector for disk in recording.disks))
 
 
 def _disk_write(event: Event, payload: bytes) -> DiskWrite:
@@ -62,7 +63,7 @@ def _disk_write(event: Event, payload: bytes) -> DiskWrite:
     )
 
 
-def _with_columns(writes: dict[int, DiskWrite]) -> dict[int, DiskWrite]:
+def _with_columns(writes: dict[int, DiskWrite], *, sector_bytes: int) -> dict[int, DiskWrite]:
     in_order = list(writes.values())
     classified = dict(writes)
     for place, write in enumerate(in_order):
@@ -72,7 +73,7 @@ def _with_columns(writes: dict[int, DiskWrite]) -> dict[int, DiskWrite]:
             number = other.event.seq
             if other.role not in TXG_ROLES or other.event.disk == write.event.disk:
                 continue
-            if _is_column(other.event, of=write.event):
+            if _is_column(other.event, of=write.event, sector_bytes=sector_bytes):
                 classified[number] = replace(other, role=Role.ZIL)
             elif overlap(other.event, write.event) and classified[number].role is not Role.ZIL:
                 classified[number] = replace(other, is_mixed=True)
@@ -85,9 +86,9 @@ def _near(in_order: list[DiskWrite], place: int) -> list[DiskWrite]:
     return [other for other in around if abs(other.event.seq - number) <= _NEAR_EVENTS]
 
 
-def _is_column(one: Event, *, of: Event) -> bool:
-    is_there = abs(one.offset - of.offset) <= _SECTOR_BYTES
-    return is_there and abs(one.length - of.length) <= _SECTOR_BYTES
+def _is_column(one: Event, *, of: Event, sector_bytes: int) -> bool:
+    is_there = abs(one.offset - of.offset) <= sector_bytes
+    return is_there and abs(one.length - of.length) <= sector_bytes
 
 
 def overlap(one: Event, other: Event) -> bool:
@@ -139,16 +140,18 @@ def _after_gaps(
 ) -> Iterator[int]:
     """The submissions of blocks, up to `ends`, whose predecessors were never written."""
     for chain, end in ends.items():
-        known = {
-            block.place.number: (number, block.txg)
-            for number, write in writes.items()
-            for block in write.log_blocks
-            if block.place is not None and block.place.chain == chain
-        }
-        ascending = sorted(number for number in known if number <= end)
+        submissions: dict[int, int] = {}
+        txgs: dict[int, int] = {}
+        for submission, block in ((at, b) for at, write in writes.items() for b in write.log_blocks):
+            if block.place is not None and block.place.chain == chain:
+                number = block.place.number
+                submissions[number] = submission
+                # a raidz's parity may look like the block, without its records
+                txgs[number] = max(txgs.get(number, 0), block.txg)
+        ascending = sorted(number for number in submissions if number <= end)
         for one, following in pairwise(ascending):
-            if following != one + 1 and known[one][1] > committed_txg:
-                yield known[following][0]
+            if following != one + 1 and txgs[one] > committed_txg:
+                yield submissions[following]
 
 
 def _blocks_of(writes: Mapping[int, DiskWrite], numbers: Iterable[int]) -> Iterator[LogBlock]:

@@ -40,19 +40,23 @@ def test_with_split_blocks_no_data_are_accused_once_the_log_points_to_some(
 
 
 @pytest.mark.parametrize(
-    ("offset", "length", "is_part"),
+    ("offset", "length", "physical_sector", "is_part"),
     [
-        (MIB, 4096, True),
-        (MIB + 512, 4096, True),
-        (MIB - 512, 3584, True),
-        (MIB + 4096, 4096, False),
-        (MIB - 4096, 4096, False),
+        (MIB, 4096, 512, True),
+        (MIB + 512, 4096, 512, True),
+        (MIB - 512, 3584, 512, True),
+        (MIB + 4096, 4096, 512, False),
+        (MIB - 4096, 4096, 512, False),
+        (MIB + 4096, 4096, 4096, True),
+        (MIB - 4096, 8192, 4096, True),
+        (MIB + 8192, 4096, 4096, False),
     ],
 )
 def test_a_write_beside_a_log_column_on_another_disk_is_a_log_column(
-    story: Story, offset: int, length: int, is_part: bool
+    story: Story, offset: int, length: int, physical_sector: int, is_part: bool
 ) -> None:
     """On a raidz, the column with the block's end, or its parity, looks like data."""
+    story.physical_sector = physical_sector
     story.write(zil_block(), offset=MIB)
     other = story.write(bytes(length), offset=offset, disk=1)
     classified = disk_writes_in(story.recorded(), cut=len(story.events) - 1, is_split=True)[other]
