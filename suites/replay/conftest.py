@@ -23,7 +23,7 @@ from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.plan.draw import draw_walked, must_be_audited
+from torture.trials.plan.draw import draw_walked
 from torture.trials.replay.replay import settings_of
 from torture.trials.trial.walk.walk import why_not_walked
 
@@ -51,10 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
     """The recordings of all selected cells, made and walked from its first use on."""
-    cells = selected(request.session, Cell, "cell", needing="walked")
-    must_be_audited(cells)
     specs = draw_walked(
-        cells,
+        selected(request.session, Cell, "cell", needing="walked"),
         recordings=options.trials,
         states=chosen_states(request.config, default=_STATES),
         run_seed=options.seed,

@@ -29,7 +29,7 @@ _OF_LAYOUT = {
     Layout.SINGLE: ("one data disk", ""),
     Layout.MIRRORED: ("mirrored data disks", "two-way"),
     Layout.RAIDZ1: ("raidz1 of three disks", "three disks"),
-    Layout.RAIDZ1_SEVEN: ("raidz1 of seven disks", "seven disks, for `suites/speed` alone"),
+    Layout.RAIDZ1_SEVEN: ("raidz1 of seven disks", "seven disks"),
     Layout.RAIDZ2: ("raidz2 of four disks", "four disks"),
     Layout.DRAID1: ("draid1 of four disks", "four disks, one of them spare"),
 }

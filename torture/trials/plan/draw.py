@@ -7,32 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from torture.choices.faults.protocol import Fault
-from torture.choices.matrix.axes import LAYOUT, WORKLOAD
+from torture.choices.matrix.axes import WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import with_choices
 from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
-from torture.errors import HarnessError
-from torture.facts.axes.pool_disks import Layout
 from torture.facts.evidence.walk_document import WalkEngine
 from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.specs import WALK_MINUTES, TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 
 _WALKED = "walked"
-
-
-def must_be_audited(cells: Sequence[Cell]) -> None:
-    """Raise `HarnessError` for a layout that is measured only.
-
-    The audit can take a parity column for a log block, and misses that block's predecessor.
-    """
-    if wide := [cell.name for cell in cells if cell[LAYOUT] is Layout.RAIDZ1_SEVEN]:
-        raise HarnessError(
-            f"{wide[0]} is measured by suites/speed alone: its audit would accuse sound disks",
-            hint=f"--axis layout={Layout.RAIDZ1}",
-        )
 
 
 def draw_trials(

@@ -32,7 +32,7 @@ from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import score
-from torture.trials.plan.draw import draw_measured, must_be_audited
+from torture.trials.plan.draw import draw_measured
 from torture.trials.trial.measure import jobs_run, measurement
 from torture.trials.trial.measure.job_programs import Target
 from torture.trials.trial.measure.jobs_run import (
@@ -56,14 +56,6 @@ def test_each_measurement_has_a_name_and_seed_of_its_own() -> None:
     assert all(spec.trial.startswith("measured.") for spec in specs)
     assert [spec.measure for spec in specs] == [_ORDER, other, _ORDER]
     assert specs == draw_measured([(_CELL, _ORDER), (_CELL, other), (_CELL, _ORDER)], run_seed=3)
-
-
-def test_a_layout_without_a_sound_audit_is_measured_only() -> None:
-    cell = Cell.parse("iscsi-standard-noslog-raidz1x7-raw-bothdie")
-    assert draw_measured([(cell, _ORDER)], run_seed=3)
-    with pytest.raises(HarnessError, match="suites/speed alone"):
-        must_be_audited([_CELL, cell])
-    must_be_audited([_CELL])
 
 
 def test_a_spec_says_its_order_in_json() -> None:
