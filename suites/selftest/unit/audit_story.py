@@ -301,9 +301,7 @@ class Story:
         """The recording so far."""
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(
-            RecordedDisk(
-                name=name, size=1 << 20, sector=512, physical_sector=self.physical_sector
-            )
+            RecordedDisk(name=name, size=1 << 20, sector=512, physical_sector=self.physical_sector)
             for name in ("a", "b")
         )
         return Recording(folder=self.folder, disks=disks, events=tuple(self.events))

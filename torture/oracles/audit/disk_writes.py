@@ -142,7 +142,9 @@ def _after_gaps(
     for chain, end in ends.items():
         submissions: dict[int, int] = {}
         txgs: dict[int, int] = {}
-        for submission, block in ((at, b) for at, write in writes.items() for b in write.log_blocks):
+        for submission, block in (
+            (at, b) for at, write in writes.items() for b in write.log_blocks
+        ):
             if block.place is not None and block.place.chain == chain:
                 number = block.place.number
                 submissions[number] = submission
