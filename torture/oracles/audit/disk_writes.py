@@ -13,6 +13,14 @@ from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import LogBlock, log_blocks_in
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 
+FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
+"""Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
+(`include/sys/vdev_impl.h`, `VDEV_LABEL_START_SIZE`).
+"""
+_ROW_BYTES = 16 << 20
+"""At this distance a dRAID has another order of its disks (`module/zfs/vdev_draid.c`,
+`VDEV_DRAID_ROWHEIGHT`).
+"""
 _NEAR_EVENTS = 64
 """The columns of a block are written close together: at most some tens of events apart."""
 Chain = tuple[int, int, int]
@@ -40,8 +48,10 @@ def disk_writes_in(recording: Recording, *, cut: int, is_split: bool) -> dict[in
     """Every write up to and including event `cut`, by number; raises what `Recording.payload` raises.
 
     `is_split`: blocks are split over disks, as in a raidz. The columns lie at one offset of each disk,
-    or one physical sector further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). Only some columns
-    of a log block show its magic. The others would be mistaken for data of a transaction group.
+    or one physical sector further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). A block that
+    reaches the end of a dRAID's row continues in the next row, on other disks (`vdev_draid_map_alloc`).
+    Only some columns of a log block show its magic. The others would be mistaken for data of a
+    transaction group.
     """
     writes = {
         event.seq: _disk_write(event, recording.payload(event))
@@ -71,9 +81,13 @@ def _with_columns(writes: dict[int, DiskWrite], *, sector_bytes: int) -> dict[in
             continue
         for other in _near(in_order, place):
             number = other.event.seq
-            if other.role not in TXG_ROLES or other.event.disk == write.event.disk:
+            if other.role not in TXG_ROLES:
                 continue
-            if _is_column(other.event, of=write.event, sector_bytes=sector_bytes):
+            if _is_in_next_row(other.event, of=write.event):
+                classified[number] = replace(other, role=Role.ZIL)
+            elif other.event.disk == write.event.disk:
+                continue
+            elif _is_column(other.event, of=write.event, sector_bytes=sector_bytes):
                 classified[number] = replace(other, role=Role.ZIL)
             elif overlap(other.event, write.event) and classified[number].role is not Role.ZIL:
                 classified[number] = replace(other, is_mixed=True)
@@ -89,6 +103,11 @@ def _near(in_order: list[DiskWrite], place: int) -> list[DiskWrite]:
 def _is_column(one: Event, *, of: Event, sector_bytes: int) -> bool:
     is_there = abs(one.offset - of.offset) <= sector_bytes
     return is_there and abs(one.length - of.length) <= sector_bytes
+
+
+def _is_in_next_row(one: Event, *, of: Event) -> bool:
+    is_behind = one.offset == of.offset + of.length
+    return is_behind and (one.offset - FIRST_BLOCK_BYTES) % _ROW_BYTES == 0
 
 
 def overlap(one: Event, other: Event) -> bool:

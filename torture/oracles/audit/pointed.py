@@ -33,13 +33,9 @@ from dataclasses import dataclass, field
 from torture.facts.recording.events import Recording
 from torture.facts.recording.intent_log import Extent, PointedWrite
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.disk_writes import DiskWrite
+from torture.oracles.audit.disk_writes import FIRST_BLOCK_BYTES, DiskWrite
 from torture.oracles.audit.extents import sectors_of
 
-_FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
-"""Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
-(`include/sys/vdev_impl.h`, `VDEV_LABEL_START_SIZE`).
-"""
 _VDEV = 0
 """The data vdev: it comes first in `zpool create`."""
 _GROUPS_BEFORE_REUSE = 3
@@ -127,7 +123,7 @@ def places_of(extents: Iterable[Extent], disks: Iterable[int]) -> list[Place]:
         for disk in disks
         for extent in extents
         if extent.vdev == _VDEV
-        for sector in sectors_of(_FIRST_BLOCK_BYTES + extent.offset_bytes, extent.length_bytes)
+        for sector in sectors_of(FIRST_BLOCK_BYTES + extent.offset_bytes, extent.length_bytes)
     ]
 
 

@@ -65,6 +65,21 @@ def test_a_write_beside_a_log_column_on_another_disk_is_a_log_column(
     assert (found(story) == []) is is_part
 
 
+@pytest.mark.parametrize(
+    ("rows", "gap", "is_part"), [(1, 0, True), (3, 0, True), (1, 4096, False), (0.5, 0, False)]
+)
+def test_a_log_block_at_the_end_of_a_draids_row_continues_in_the_next_one(
+    story: Story, rows: float, gap: int, is_part: bool
+) -> None:
+    """The row's end is 16 MiB behind another one; the next row has other disks, or the same one."""
+    end = FIRST_BLOCK + int(rows * 16) * MIB
+    story.write(zil_block(), offset=end - len(zil_block()))
+    for disk in (0, 1):
+        story.write(METADATA, offset=end + gap, disk=disk)
+    story.write(uberblock(21), offset=0)
+    assert (found(story) == []) is is_part
+
+
 def test_a_write_that_may_hold_a_log_column_is_not_accused(story: Story) -> None:
     story.write(zil_block(), offset=MIB)
     story.write(bytes(16384), offset=MIB, disk=1)
