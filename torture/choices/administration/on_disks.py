@@ -15,6 +15,7 @@ from torture.choices.administration.protocol import (
     SOON,
     SPARE,
     Administration,
+    CutPoint,
     Outcome,
     Printed,
     blocks,
@@ -221,6 +222,23 @@ _REMOVE = Administration(
 )
 
 
+# The time after such a removal. Each transaction group gives the pointers in the metadata that it
+# writes the new addresses of their blocks (OpenZFS `module/zfs/dbuf.c`, `dbuf_remap`). The first
+# groups are due within `zfs_txg_timeout`, 5 s.
+_AFTER_REMOVAL = (CutPoint(delay_ms_max=15_000, is_after_end=True),)
+_REMOVED = replace(
+    _REMOVE,
+    name="removed",
+    words="a vdev was removed",
+    explained="some seconds after the end of `remove`",
+    sweep=None,
+    start=_AFTER_REMOVAL,
+    amid=_AFTER_REMOVAL,
+    end=_AFTER_REMOVAL,
+    is_walked=False,
+)
+
+
 # `zpool replace` of a disk by another one.
 #
 # zpool-replace(8). Durable by return, as `attach` is: `spa_vdev_attach` with `replacing`. The
@@ -305,4 +323,13 @@ _RESILVER = Administration(
     is_walked=True,
 )
 
-ADMINISTRATIONS = (_ATTACH, _ATTACH_SEQUENTIAL, _EXPAND, *_LOGS, _REMOVE, _REPLACE, _RESILVER)
+ADMINISTRATIONS = (
+    _ATTACH,
+    _ATTACH_SEQUENTIAL,
+    _EXPAND,
+    *_LOGS,
+    _REMOVE,
+    _REMOVED,
+    _REPLACE,
+    _RESILVER,
+)

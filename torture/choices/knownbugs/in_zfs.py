@@ -7,6 +7,8 @@ _EXPANDED = "iscsi-always-noslog-ext4-bothdie"
 _EXPANSION = ("layout=raidz1", "administration=expand")
 _QUEUES = ("zvol_use_blk_mq=blkmq",)
 _FLUSHED = "iscsi-standard-noslog-ext4-bothdie"
+_CLONES = "nfs4-standard-noslog-files-clones-bothdie"
+_REMOVED = ("administration=removed",)
 
 BUGS = (
     # A cut at the start of a RAIDZ expansion leaves a pool that takes itself for wider than it is.
@@ -65,5 +67,24 @@ BUGS = (
         cleared=Side(cell=_FLUSHED, zfs="2.3.2"),
         seen_by=Sight.AUDIT,
         cuts=1,
+    ),
+    # After the removal of a vdev ZFS frees a block that clones still need.
+    #
+    # The block reference table counts the files of a block by its first address. Metadata that are
+    # written after the removal get the block's new address (`spa_remap_blkptr` in
+    # `module/zfs/metaslab.c`), and the table has no entry for it. The first file that is deleted then
+    # frees the block of all. Since 4abc21b28c22 blocks that may be cloned keep their address. The
+    # affected side is 2.3.9 without that fix alone.
+    #
+    # It takes two transaction groups after the removal: one for the new addresses, one for the frees. A
+    # cut falls into the 15 s behind the removal, so two in three are late enough.
+    KnownBug(
+        name="zfs-removal-clones",
+        words="after the removal of a vdev a deleted file's blocks are freed under its clones",
+        source="OpenZFS #15604 and #17180, fixed by 4abc21b28c22, in 2.3.2 as e6f8c1f612",
+        affected=Side(cell=_CLONES, axes=_REMOVED, zfs="2.3.9+clones_remapped"),
+        cleared=Side(cell=_CLONES, axes=_REMOVED, zfs="2.3.9"),
+        seen_by=Sight.POOL,
+        cuts=5,
     ),
 )

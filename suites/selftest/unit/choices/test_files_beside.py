@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from torture.choices.workloads import churn, records
+from torture.choices.workloads import churn, clones, records
 from torture.choices.workloads._files_beside import FilesBeside, parse_gone
 from torture.choices.workloads.protocol import Place, Surroundings
 from torture.facts.evidence.cut_document import CutDocument
@@ -26,7 +27,7 @@ FILES = 90
 PAGE, FIRST, BEHIND = 4096, 1536, 3072
 
 
-@pytest.fixture(params=[churn, records])
+@pytest.fixture(params=[churn, clones, records])
 def load(request: pytest.FixtureRequest) -> FilesBeside:
     load = request.param.CHOICE.value
     assert isinstance(load, FilesBeside)
@@ -47,6 +48,16 @@ def job(load: FilesBeside, tmp_path: Path) -> dict[str, Any]:
 def gone(load: FilesBeside, job: dict[str, Any]) -> dict[str, list[int]]:
     read = subprocess.run(load.read_back(job), check=True, timeout=60, capture_output=True)
     return parse_gone(read.stdout.decode(), "readback.json")
+
+
+def changed_at(folder: Path) -> dict[str, int]:
+    """When each file below a folder was changed, in nanoseconds; one may go meanwhile."""
+    found = {}
+    for home, _, files in os.walk(folder):
+        for path in (f"{home}/{name}" for name in files):
+            with suppress(FileNotFoundError):
+                found[path] = Path(path).stat().st_mtime_ns
+    return found
 
 
 def judged(text: str, *, after_repair: bool = False) -> Any:
@@ -89,12 +100,11 @@ def test_it_changes_files_until_it_is_stopped(
     load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
     ((argv,), _) = guest.start.call_args
     stop = tmp_path / "stop"
-    files = [path for path in Path(job["directory"]).rglob("*") if path.is_file()]
-    before = {path: path.stat().st_mtime_ns for path in files}
+    before = changed_at(tmp_path)
     program = subprocess.Popen([*argv[:-1], str(stop)])
     try:
         end = time.monotonic() + 20
-        while all(path.stat().st_mtime_ns == before[path] for path in files):
+        while changed_at(tmp_path) == before:
             assert time.monotonic() < end
         stop.touch()
         assert program.wait(20) == 0
@@ -143,3 +153,23 @@ def test_only_records_may_change_and_each_byte_may_be_old_or_new(tmp_path: Path)
             )[number]
         )
     assert gone(load, job) == {"missing": [], "changed": [2, 3, 4, 5, 6], "unreadable": []}
+
+
+def test_the_originals_go_one_by_one_and_new_files_come(tmp_path: Path) -> None:
+    load: FilesBeside = clones.CHOICE.value  # type: ignore[assignment]
+    job, guest = made(load, tmp_path), Mock()
+    load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
+    ((argv,), _) = guest.start.call_args
+    stop, originals = tmp_path / "stop", Path(job["directory"] + "-originals")
+    assert len(list(originals.iterdir())) == FILES
+    program = subprocess.Popen([*argv[:-1], str(stop)])
+    try:
+        end = time.monotonic() + 20
+        while len(list(originals.iterdir())) > FILES - 3:
+            assert time.monotonic() < end
+        stop.touch()
+        assert program.wait(20) == 0
+    finally:
+        program.kill()
+    assert len(list(Path(job["directory"] + "-new").iterdir())) >= 3
+    assert gone(load, job) == {"missing": [], "changed": [], "unreadable": []}
