@@ -23,20 +23,26 @@ from torture.trials.trial.shared.machines import Machines
 
 _ZPOOLS = {
     "hung": "sleep 600",
+    "stopped": 'echo "<0>PANIC: zfs: a thread stops" > /dev/kmsg; sleep 600',
     "panic": "echo c > /proc/sysrq-trigger; sleep 600",
     "no-volume": "[ -e /asked ] && exit 0; touch /asked; exit 1",
     "silent": "kill -STOP $(pidof qemu-ga); sleep 600",
 }
 """A stand-in for `zpool` in the NAS that should come back. `no-volume` refuses once before it does
 all it is asked; `silent` is no storage's fault."""
+_PATIENCE_S = {"stopped": 300}
 
 
 def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
     """By kind: the error, if it was the machinery's; else the outage, the verdict and the imports."""
-    return {kind: _outage(lab, scratch / kind, zpool) for kind, zpool in _ZPOOLS.items()}
+    recovery._PANIC_PATIENCE_S = 1
+    return {
+        kind: _outage(lab, scratch / kind, zpool, import_deadline_s=_PATIENCE_S.get(kind, 2))
+        for kind, zpool in _ZPOOLS.items()
+    }
 
 
-def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
+def _outage(lab: Lab, scratch: Path, zpool: str, *, import_deadline_s: float) -> dict[str, Any]:
     trial = trial_in(lab, scratch)
     machines, evidence = Machines(trial=trial, lab=lab), EvidenceWriter(folder=trial.folder)
     evidence.write(SPEC, trial.spec.as_json())
@@ -61,8 +67,9 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
         end = after_the_cut(machines, evidence)
         with closing(machines), end, evidence.stage("bring NAS back"):
             recovery.bring_nas_back(
-                trial, machines, evidence, view, import_deadline_s=2, volume_deadline_s=3
-            )
+                trial, machines, evidence, view,
+                import_deadline_s=import_deadline_s, volume_deadline_s=3,
+            )  # fmt: skip
     except HarnessError as error:
         return {"error": str(error)}
     outage = json.loads((trial.folder / OUTAGE).read_text())

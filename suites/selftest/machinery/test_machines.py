@@ -103,6 +103,7 @@ def outages(stage: Stage, vm_scratch: Path) -> Any:
     ("kind", "what"),
     [
         ("hung", "the import of the pool hung"),
+        ("stopped", "the import of the pool hung"),
         ("panic", "nas stopped by itself: its kernel crashed"),
         ("no-volume", "the volume did not come back"),
     ],
@@ -113,6 +114,12 @@ def test_a_nas_that_does_not_come_back_is_a_verdict(outages: Any, kind: str, wha
     assert what in found["outage"]["what"]
     assert (found["outage"]["machine"], found["outage"]["stage"]) == ("nas-2", "bring NAS back")
     assert (found["verdict"], found["pool"]["pool"]) == ("unavailable", "unavailable")
+
+
+def test_an_import_after_a_panic_of_zfs_is_not_waited_for_to_the_end(outages: Any) -> None:
+    waited = re.search(r"hung for (\d+) s", outages["stopped"]["outage"]["what"])
+    assert waited is not None
+    assert int(waited[1]) < 60
 
 
 def test_an_import_that_was_refused_once_gives_no_log_up(outages: Any) -> None:

@@ -130,24 +130,34 @@ class Agent:
         status = self.call("guest-exec-status", {"pid": pid})
         return self._completed(status, argv, 0.0) if status["exited"] else None
 
-    def finish(self, pid: int, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
+    def finish(
+        self,
+        pid: int,
+        argv: tuple[str, ...],
+        *,
+        deadline_s: float,
+        is_hopeless: Callable[[], bool] = lambda: False,
+    ) -> Completed:
         """Wait for a started command; at its deadline it is killed and `exit_code` is None.
 
-        Its children are killed, too, and the output so far is returned all the same.
+        Its children are killed, too, and the output so far is returned all the same. `is_hopeless`:
+        whether the command is to be killed before its deadline.
         """
         begun = time.monotonic()
-        is_killed = False
+        killed_s: float | None = None
         while True:
             status = self.call("guest-exec-status", {"pid": pid})
             elapsed_s = time.monotonic() - begun
-            if status["exited"] or (is_killed and elapsed_s > deadline_s + _KILLED_DEADLINE_S):
+            if status["exited"]:
                 break
-            if elapsed_s > deadline_s and not is_killed:
+            if killed_s is not None and elapsed_s > killed_s + _KILLED_DEADLINE_S:
+                break
+            if killed_s is None and (elapsed_s > deadline_s or is_hopeless()):
                 self.start(("sh", "-c", _END_WITH_CHILDREN, "end", str(pid)))
-                is_killed = True
+                killed_s = elapsed_s
             time.sleep(min(max(_POLL_MIN_S, elapsed_s * _POLL_SHARE), _POLL_MAX_S))
         completed = self._completed(status, argv, elapsed_s)
-        return replace(completed, exit_code=None) if is_killed else completed
+        return completed if killed_s is None else replace(completed, exit_code=None)
 
     def _completed(
         self, status: dict[str, Any], argv: tuple[str, ...], elapsed_s: float

@@ -267,11 +267,11 @@ class Machine:
     @property
     def has_reported_crash(self) -> bool:
         """Whether its kernel reported a crash on the console."""
-        return KERNEL_DEATH.search(self._console()) is not None
+        return KERNEL_DEATH.search(self.console()) is not None
 
     def raise_if_dead(self) -> None:
         """Raise `GuestDied`, with the end of the console, when QEMU or the guest's kernel died."""
-        console = self._console()
+        console = self.console()
         crash = KERNEL_DEATH.search(console)
         if self.is_alive() and crash is None:
             return
@@ -283,7 +283,8 @@ class Machine:
             kernel_crashed=crash is not None,
         )
 
-    def _console(self) -> str:
+    def console(self) -> str:
+        """What its kernel and its programs printed so far; empty before the first line."""
         try:
             return self.spec.console_log.read_text(errors="replace")
         except OSError:

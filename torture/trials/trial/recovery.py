@@ -13,6 +13,7 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
+from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Step
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -23,6 +24,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import Network
 from torture.machines.nas import pool
 from torture.machines.shelf.server import Shelf
+from torture.oracles.verdict.mount import read_nas_log
 from torture.trials.trial.administer import ask
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.setup import plant, wait_for_disks
@@ -37,6 +39,8 @@ from torture.trials.trial.shared.storage import (
 from torture.trials.trial.shared.trial import Trial
 
 _IMPORT_DEADLINE_S = 300
+_PANIC_PATIENCE_S = 20
+"""A thread of ZFS that panics stops for ever. An import that can do without it ends within this time."""
 _REFUSED = 1
 """The exit code of a refused zpool command; a signal stops a zpool that gave up by itself."""
 _SETTLE_DEADLINE_S = 60
@@ -146,16 +150,36 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
     steps = IMPORTS_AGAIN if again else IMPORTS
     for step, options in zip(steps, _IMPORT_OPTIONS, strict=True):
         argv = pool.import_command(*options)
-        tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
+        tried = _try_import(evidence, nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == _REFUSED and not options:
             nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
-            tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
+            tried = _try_import(evidence, nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == 0:
             return True
         if tried.exit_code is None:
-            raise StorageFailed(f"the import of the pool hung for {deadline_s:g} s", machine=nas)
+            hung_s = tried.duration_ms / 1000
+            raise StorageFailed(f"the import of the pool hung for {hung_s:.0f} s", machine=nas)
     evidence.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
     return False
+
+
+def _try_import(
+    evidence: EvidenceWriter, nas: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
+) -> Completed:
+    """Run an import to its end, and keep its output. It has less time after a panic of ZFS."""
+    panicked_s: float | None = None
+
+    def is_hopeless() -> bool:
+        nonlocal panicked_s
+        now_s = time.monotonic()
+        if panicked_s is None and read_nas_log(nas.console().splitlines()).panics:
+            panicked_s = now_s
+        return panicked_s is not None and now_s > panicked_s + _PANIC_PATIENCE_S
+
+    pid = nas.agent.start(argv)
+    tried = nas.agent.finish(pid, argv, deadline_s=deadline_s, is_hopeless=is_hopeless)
+    evidence.keep(step, tried)
+    return tried
 
 
 def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersion) -> None:
