@@ -64,6 +64,7 @@ _FROM_DISKS = replace(
     size_mib=512,
     warm_up_s=6.0,
     run_s=12.0,
+    modelled_s=0.8,
 )
 """ZFS reads ahead more and more: a row of reads begins with seeks, which the warm-up takes."""
 _BY_THREADS = MeasureOrder(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from torture.facts.speed.measured_document import MeasuredPlace
@@ -28,6 +28,21 @@ class MeasureOrder:
     size_mib: int = 256
     run_s: float = 6.0
     warm_up_s: float = 2.0
+    modelled_s: float = 0.0
+    """The least length of a job in the time of the modelled machines: slow motion makes it longer.
+
+    The warm-up has half of it. A job whose rate still grows needs it: in slow motion some seconds are
+    a few of its requests.
+    """
+
+    def in_slow_motion(self, times: int) -> Self:
+        """The order with the length of its jobs in this slow motion."""
+        least_s = self.modelled_s * times
+        return replace(
+            self,
+            run_s=max(self.run_s, least_s),
+            warm_up_s=max(self.warm_up_s, least_s / 2),
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -42,4 +57,5 @@ class MeasureOrder:
             size_mib=int(data["size_mib"]),
             run_s=float(data["run_s"]),
             warm_up_s=float(data["warm_up_s"]),
+            modelled_s=float(data.get("modelled_s", 0.0)),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -145,6 +145,27 @@ def test_a_cold_job_finds_an_empty_cache(tmp_path: Path) -> None:
         "link none 20", "slow 20", "fio 4096", *after,
         "link none 20", "slow 20", "empty", "fio 4096", *after,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "warm_up_s", "run_s"), [(1, 2, 6), (20, 10, 20), (69, 34.5, 69)])
+def test_a_job_in_slow_motion_is_long_enough_for_the_modelled_machines(
+    times: int, warm_up_s: float, run_s: float, tmp_path: Path
+) -> None:
+    machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
+    name = "syncwrite-4k-t1"
+    order = replace(_ORDER, jobs=(name,), links=("",), rounds=1, modelled_s=1)
+    assert MeasureOrder.from_json(json.loads(json.dumps(asdict(order)))) == order
+    unmodelled = run_unmodelled(machines.target, order, evidence)
+    motions = {("", name): times}
+    list(run_rounds(machines.target, order, evidence, slow_motion=motions, unmodelled=unmodelled))
+    lengths = [
+        {word for word in call.args if word.startswith(("--ramp", "--runtime"))}
+        for call in machines.client.run.call_args_list
+    ]
+    assert lengths == [
+        {"--ramp_time=2s", "--runtime=6s"},
+        {f"--ramp_time={warm_up_s:g}s", f"--runtime={run_s:g}s"},
+    ]
 
 
 def test_a_fio_that_fails_is_the_machinerys_failure(tmp_path: Path) -> None:

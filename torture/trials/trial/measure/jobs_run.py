@@ -56,7 +56,12 @@ def find_slow_motions(
     `profile` and `syncs_every_write` as `first_slow_motion` takes them.
     """
     found: dict[tuple[str, str], int] = {}
-    short = replace(order, run_s=order.run_s / 3, warm_up_s=order.warm_up_s / 2)
+    short = replace(
+        order,
+        run_s=order.run_s / 3,
+        warm_up_s=order.warm_up_s / 2,
+        modelled_s=order.modelled_s / 3,
+    )
     for link in order.links:
         modelled = Link(link) if link else None
         for names in runs_of(order.jobs):
@@ -118,7 +123,12 @@ def run_rounds(
                         job=replace(measured, link_lost=ran.lost, slow_motion=times),
                         # the events of a run with several jobs are of no single one
                         span=ran.span if is_counted and len(names) == 1 else None,
-                        work=work_of(name, end, warm_up_s=order.warm_up_s, times=times),
+                        work=work_of(
+                            name,
+                            end,
+                            warm_up_s=order.in_slow_motion(times).warm_up_s,
+                            times=times,
+                        ),
                     )
 
 
@@ -146,7 +156,7 @@ def _run_slowed(
     with target.linked(link, times) as count_lost:
         first = target.last_event()
         target.slow(times)
-        ends = run_jobs(target, names, order, evidence)
+        ends = run_jobs(target, names, order.in_slow_motion(times), evidence)
         ended = target.last_event()
         target.slow(settled_in)
         target.settle()
