@@ -12,7 +12,9 @@ from torture.choices.administration.protocol import Administration, Outcome, Pri
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import AdministrationDocument, Evidence, Step, ToolOutput
 
-OPERATIONS = {choice.name: choice.value for choice in CHOICES if choice.value is not None}
+ALL = {choice.name: choice.value for choice in CHOICES if choice.value is not None}
+OPERATIONS = {name: operation for name, operation in ALL.items() if operation.sweep is not None}
+"""Those of the sweeps; any other is one of these with its cut at another time."""
 CASES = sorted(path.stem for path in (RECORDED / "administration").glob("*.json"))
 HOME = "iscsi-standard-noslog-btrfs-bothdie"
 CELL = "iscsi-standard-noslog-raidz1-expand-btrfs-nasonly"

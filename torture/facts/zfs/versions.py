@@ -4,8 +4,9 @@ Each is a file `vmimages/zfs/VERSION.toml`. `torture/machines/images/recipes.py`
 that provides the guests' kernel. Its table `[zfs]` has the differences between versions.
 
 A build from a source tree is a version, too: its name has a hash of the tree's content, and names its
-images. So is a Debian version with a patch to its modules: a bug of `vmimages/zfs/planted/`, or a fix of
-`vmimages/zfs/fixes/`. `2.3.9+uberblock_not_flushed` is 2.3.9 with the patch of that name.
+images. So is a Debian version with a patch to its modules: a bug of `vmimages/zfs/planted/`, a fix of
+`vmimages/zfs/fixes/`, or one less in `vmimages/zfs/unfixed/`. `2.3.9+uberblock_not_flushed` is 2.3.9 with
+the patch of that name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PLANTED = FOLDER / "planted"
 """Bugs and harmless changes: patches of one or two lines to the module sources in Debian's package."""
 FIXES = FOLDER / "fixes"
 """Patches to the same sources: each clears a known bug, and shows its cause."""
+UNFIXED = FOLDER / "unfixed"
+"""Patches to the same sources: each takes the fix of a known bug out again."""
 
 VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
@@ -86,7 +89,8 @@ def zfs_version(name: str) -> ZfsVersion:
     number = tuple(map(int, built[1].split("."))) if built else ()
     lacked = {tunable for tunable, since in _TUNABLES_SINCE.items() if number < since}
     sound, plus, change = name.partition("+")
-    patches = [folder / f"{change}.patch" for folder in (PLANTED, FIXES)] if plus else []
+    folders = (PLANTED, FIXES, UNFIXED) if plus else ()
+    patches = [folder / f"{change}.patch" for folder in folders]
     patch = next(filter(Path.is_file, patches), None)
     if "/" in name or (plus and patch is None):
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words())

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from suites.selftest.unit.administered import CASES, HOME, OPERATIONS, outputs_of, read, with_pool
+from suites.selftest.unit.administered import (
+    ALL,
+    CASES,
+    HOME,
+    OPERATIONS,
+    outputs_of,
+    read,
+    with_pool,
+)
 from torture.choices.administration import AXIS
 from torture.choices.administration.protocol import Moment, Outcome
 from torture.choices.matrix.axes import ADMINISTRATION
@@ -103,6 +111,19 @@ def test_an_operation_can_be_cut_at_each_moment(name: str) -> None:
             assert 1 <= point.least <= point.most
             assert point.event is None or not point.is_after_end
     assert all(point.is_after_end for point in cut_points[Moment.END])
+
+
+def test_the_time_after_a_removal_is_a_removal_with_later_cuts() -> None:
+    later = {ALL[name] for name in ALL.keys() - OPERATIONS.keys()}
+    assert later == {ALL["removed"]}
+    removed, remove = ALL["removed"], ALL["remove"]
+    assert (removed.script, removed.prepare, removed.read) == (
+        remove.script,
+        remove.prepare,
+        remove.read,
+    )
+    for points in removed.cut_points.values():
+        assert all(point.is_after_end and point.delay_ms_max >= 10_000 for point in points)
 
 
 def test_only_cells_with_an_administration_run_one() -> None:

@@ -12,12 +12,12 @@ from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.facts.zfs.versions import DEFAULT, FIXES, PLANTED, zfs_version
+from torture.facts.zfs.versions import DEFAULT, FIXES, PLANTED, UNFIXED, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.images.sources.zfs_trees import choose_zfs
 from torture.oracles.verdict.guarantee import Guarantee
 
-PATCHES, FIXED = (sorted(folder.glob("*.patch")) for folder in (PLANTED, FIXES))
+PATCHES, FIXED, LESS = (sorted(folder.glob("*.patch")) for folder in (PLANTED, FIXES, UNFIXED))
 ZFS_CHANGES = ZFS_BUGS | ZFS_DISTURBANCES
 
 
@@ -68,8 +68,16 @@ def test_every_fix_clears_a_known_bug_in_the_same_cell() -> None:
         assert bug.affected.zfs == DEFAULT
 
 
+def test_every_fix_that_is_taken_out_is_the_affected_side_of_a_known_bug() -> None:
+    sides = [bug for bug in KNOWN_BUGS.values() if "+" in bug.affected.version]
+    assert {zfs_version(bug.affected.version).patch for bug in sides} == set(LESS)
+    for bug in sides:
+        assert bug.affected.chosen_cell == bug.cleared.chosen_cell
+        assert bug.cleared.zfs == DEFAULT
+
+
 def test_a_patch_has_a_kernel_and_an_image_of_its_own() -> None:
-    names = [DEFAULT, *(f"{DEFAULT}+{patch.stem}" for patch in (*PATCHES, *FIXED))]
+    names = [DEFAULT, *(f"{DEFAULT}+{patch.stem}" for patch in (*PATCHES, *FIXED, *LESS))]
     recipes = [read_recipe("nas", zfs=name) for name in names]
     kernels = {recipe.kernel.base_key for recipe in recipes if recipe.kernel}
     assert len(kernels) == len(names)
