@@ -70,6 +70,9 @@ class _Guest:
 
     def run(self, *argv: str, deadline_s: float) -> Completed:
         self.ran.append(" ".join(argv))
+        return self._ended(argv)
+
+    def _ended(self, argv: tuple[str, ...]) -> Completed:
         return Completed(
             vm=self.name,
             argv=argv,
@@ -96,6 +99,20 @@ class _Guest:
     def start(self, argv: tuple[str, ...]) -> int:
         self.ran.append(" ".join(argv))
         return 1
+
+    def finish(
+        self,
+        pid: int,
+        argv: tuple[str, ...],
+        *,
+        deadline_s: float,
+        is_hopeless: Callable[[], bool],
+    ) -> Completed:
+        assert not is_hopeless()
+        return self._ended(argv)
+
+    def console(self) -> str:
+        return ""
 
     def kill(self) -> None:
         self.ran.append("killed")
