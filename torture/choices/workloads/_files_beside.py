@@ -23,6 +23,18 @@ home, count = sys.argv[1], int(sys.argv[2])
 _DRAWING = """
 draw, stop = random.Random(sys.argv[3]), sys.argv[4]
 """
+READ_EACH = """
+found = {"missing": [], "changed": [], "unreadable": []}
+for number in range(count):
+    try:
+        file = os.open(path(number), os.O_RDONLY | os.O_NONBLOCK)
+        if not is_as_it_was(number, os.pread(file, BYTES + 1, 0)): found["changed"].append(number)
+        os.close(file)
+    except FileNotFoundError: found["missing"].append(number)
+    except OSError: found["unreadable"].append(number)
+print(json.dumps(found))
+"""
+"""Reads each file, of `BYTES` at most; `is_as_it_was` takes its number and content."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

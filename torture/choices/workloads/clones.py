@@ -9,7 +9,7 @@ Where a filesystem clones nothing, the files are copied, as `cp --reflink=auto` 
 
 from __future__ import annotations
 
-from torture.choices.workloads._files_beside import FilesBeside
+from torture.choices.workloads._files_beside import READ_EACH, FilesBeside
 from torture.choices.workloads.protocol import Workload
 from torture.facts.axes.axis import Choice
 
@@ -45,21 +45,13 @@ while not os.path.exists(stop):
     time.sleep(0.2)
 """
 _READ = """
-found = {"missing": [], "changed": [], "unreadable": []}
-for number in range(count):
-    try:
-        file = os.open(path(number), os.O_RDONLY | os.O_NONBLOCK)
-        if os.pread(file, BYTES + 1, 0) != content(number): found["changed"].append(number)
-        os.close(file)
-    except FileNotFoundError: found["missing"].append(number)
-    except OSError: found["unreadable"].append(number)
-print(json.dumps(found))
+def is_as_it_was(number, now): return now == content(number)
 """
 
 CHOICE: Choice[Workload] = Choice(
     name=_NAME,
     value=FilesBeside(
-        name=_NAME, files=128, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ
+        name=_NAME, files=128, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ + READ_EACH
     ),
     words="the ledger, beside clones of files that are deleted",
 )

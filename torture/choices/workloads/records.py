@@ -9,13 +9,14 @@ A byte of a record may be old or new. All others are from before the load: they 
 
 from __future__ import annotations
 
-from torture.choices.workloads._files_beside import FilesBeside
+from torture.choices.workloads._files_beside import READ_EACH, FilesBeside
 from torture.choices.workloads.protocol import Workload
 from torture.facts.axes.axis import Choice
 
 _NAME = "records"
 _COMMON = """
 PAGE, PAGES, FIRST, BEHIND = 4096, 16, 1536, 3072
+BYTES = PAGES * PAGE
 def path(number): return f"{home}/{number}"
 def page(word, number, place): return (f"{word} {number} {place} ".encode() * PAGE)[:PAGE]
 def old(number): return b"".join(page("old", number, place) for place in range(PAGES))
@@ -41,7 +42,6 @@ while not os.path.exists(stop):
         due = time.monotonic() + 1
 """
 _READ = """
-found = {"missing": [], "changed": [], "unreadable": []}
 def is_as_it_was(number, now):
     was = old(number)
     for place in range(PAGES):
@@ -51,18 +51,12 @@ def is_as_it_was(number, now):
         if not is_whole and any(b not in pair for b, *pair in zip(written, before, after)): return False
         now = now[:begin] + before + now[end:]
     return now == was
-for number in range(count):
-    try:
-        file = os.open(path(number), os.O_RDONLY | os.O_NONBLOCK)
-        if not is_as_it_was(number, os.pread(file, PAGES * PAGE + 1, 0)): found["changed"].append(number)
-        os.close(file)
-    except FileNotFoundError: found["missing"].append(number)
-    except OSError: found["unreadable"].append(number)
-print(json.dumps(found))
 """
 
 CHOICE: Choice[Workload] = Choice(
     name=_NAME,
-    value=FilesBeside(name=_NAME, files=64, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ),
+    value=FilesBeside(
+        name=_NAME, files=64, common=_COMMON, make=_MAKE, change=_CHANGE, read=_READ + READ_EACH
+    ),
     words="the ledger, beside records of 1.5 KiB that are written in place with O_DSYNC",
 )
