@@ -17,7 +17,7 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.records.scoring.score import score
 from torture.trials.trial import recovery
-from torture.trials.trial.outage import after_the_cut
+from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 
@@ -54,7 +54,7 @@ def _outage(lab: Lab, scratch: Path, zpool: str, *, import_deadline_s: float) ->
     start_nas = machines.start_nas
 
     def start_with_another_zpool(
-        boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
+        boot: int | str, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
     ) -> Machine:
         nas = start_nas(boot, disks_on_shelf, draws_anew=draws_anew)
         script = f"printf '#!/bin/sh\\n{zpool}\\n' > /zpool && chmod +x /zpool"
@@ -64,7 +64,7 @@ def _outage(lab: Lab, scratch: Path, zpool: str, *, import_deadline_s: float) ->
 
     machines.start_nas = start_with_another_zpool  # type: ignore[method-assign]
     try:
-        end = after_the_cut(machines, evidence)
+        end = keep_outage(machines, evidence)
         with closing(machines), end, evidence.stage("bring NAS back"):
             recovery.bring_nas_back(
                 trial, machines, evidence, view,

@@ -59,6 +59,12 @@ echo 1 > {_GROUP}/enable
 
 _RESTART = (f"echo 0 > {_GROUP}/enable", f"echo 1 > {_GROUP}/enable")
 """A portal group that is off has no session (drivers/target/iscsi/iscsi_target_tpg.c)."""
+_RELEASE = f"""set -eu
+{_RESTART[0]}
+rm {_GROUP}/lun/lun_0/vm
+rmdir {_GROUP}/lun/lun_0 {_TARGET}/core/*/vm
+"""
+"""Shell: end the sessions, then the LUN and its backstore, which holds the volume open."""
 
 
 class _Lun:
@@ -92,6 +98,7 @@ class Iscsi(_Lun, OfZvol):
         sectors_bytes=(512, 4096),
         can_discard=True,
         target_scripts=_RESTART,
+        release_script=_RELEASE,
     )
 
     def publish_script(self, options: VolumeOptions) -> str:
@@ -187,6 +194,7 @@ class Fileio(_Lun, OfImage):
             volume=VolumeKind.DATASET,
             completed=completed,
             target_scripts=_RESTART,
+            release_script=_RELEASE,
         )
 
     def publish_script(self, options: VolumeOptions) -> str:
@@ -211,7 +219,10 @@ class FileioOnZvol(Iscsi):
     """
 
     traits = Traits(
-        ports=(ISCSI_PORT,), completed=CompletedWrite.IN_PAGE_CACHE, target_scripts=_RESTART
+        ports=(ISCSI_PORT,),
+        completed=CompletedWrite.IN_PAGE_CACHE,
+        target_scripts=_RESTART,
+        release_script=_RELEASE,
     )
 
     def publish_script(self, options: VolumeOptions) -> str:

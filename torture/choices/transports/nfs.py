@@ -32,6 +32,7 @@ from torture.oracles.verdict.guarantee import Guarantee
 _NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
 """The shortest period that a server accepts. Its one client has no locks to reclaim."""
+_END = "rpc.nfsd 0"
 _SERVE = f"""\
 rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
 echo Y > /proc/fs/nfsd/v4_end_grace || true
@@ -50,7 +51,8 @@ def _traits(*, gives_files: bool) -> Traits:
         # fs/nfsd/nfscache.c keeps answers in memory; sessions need not keep them (RFC 8881, 2.10.6.5)
         repeats_requests=gives_files,
         client_has_network=gives_files,
-        target_scripts=("rpc.nfsd 0", _SERVE) if gives_files else None,
+        target_scripts=(_END, _SERVE) if gives_files else None,
+        release_script=f"set -eu; {_END}; exportfs -ua; exportfs -f",
         network_comes_last=not gives_files,
     )
 

@@ -36,7 +36,13 @@ _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
 _OFFERED = f"{_NVMET}/ports/1/subsystems/{NQN}"
 _OFFER = f"ln -s {_SUBSYSTEM} {_OFFERED}"
-_TRAITS = Traits(ports=(PORT,), client_has_network=True, target_scripts=(f"rm {_OFFERED}", _OFFER))
+_RETRACT = f"rm {_OFFERED}"
+_TRAITS = Traits(
+    ports=(PORT,),
+    client_has_network=True,
+    target_scripts=(_RETRACT, _OFFER),
+    release_script=f"set -eu; {_RETRACT}; echo 0 > {_SUBSYSTEM}/namespaces/1/enable",
+)
 """Without its link the subsystem loses its controllers, and the port its socket (configfs.c)."""
 
 

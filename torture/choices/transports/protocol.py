@@ -122,6 +122,9 @@ class Traits:
     target_scripts: tuple[str, str] | None = None
     """Shell for a NAS that lives: end the target with its sessions, and have it again. None where a
     client would give up, or where it was not tried."""
+    release_script: str = ""
+    """Shell for a NAS without its link: end the target, so that the pool can be exported. Empty where
+    it was not tried."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 

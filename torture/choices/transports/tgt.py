@@ -24,7 +24,9 @@ _ADMIN = "tgtadm --lld iscsi"
 class Tgt(FileioOnZvol):
     """One LUN on a zvol's node, any initiator."""
 
-    traits = replace(FileioOnZvol.traits, nas_image="nas_tgt", target_scripts=None)
+    traits = replace(
+        FileioOnZvol.traits, nas_image="nas_tgt", target_scripts=None, release_script=""
+    )
 
     def publish_script(self, options: VolumeOptions) -> str:
         """The daemon with a portal that no client reaches, the LUN, and the clients' portal last."""

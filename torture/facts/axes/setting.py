@@ -170,13 +170,18 @@ class Interruption(NamedTuple):
     length_s: float = 0.0
     is_of_target: bool = False
     """Whether the target or file server ends and starts again; else the link fails."""
+    is_handover: bool = False
+    """Whether another NAS imports the pool and takes the address; it lasts as long as that takes."""
 
 
-def _only_where_a_target_restarts(chosen: Chosen) -> str | None:
-    transport = chosen["transport"]
-    if not chosen["nas_link"].value.is_of_target or transport.value.traits.target_scripts:
-        return None
-    return f"needs a target that restarts by itself, and {transport.name!r} has none"
+def _only_where_a_target_can(chosen: Chosen) -> str | None:
+    transport, interruption = chosen["transport"], chosen["nas_link"].value
+    traits = transport.value.traits
+    if interruption.is_of_target and not traits.target_scripts:
+        return f"needs a target that restarts by itself, and {transport.name!r} has none"
+    if interruption.is_handover and not traits.release_script:
+        return f"needs a target that lets go of its volume, and {transport.name!r} has none"
+    return None
 
 
 NAS_LINK = setting_axis(
@@ -197,8 +202,15 @@ NAS_LINK = setting_axis(
             words="a target that restarts",
             explained="it is gone for 4 s amid the load, with each session, and the cut comes later",
         ),
+        Choice(
+            name="handover",
+            value=Interruption(is_handover=True),
+            words="a standby takes over",
+            explained="it exports the pool amid the load, a standby with the same disks imports it and "
+            "takes its address, and the cut comes later",
+        ),
     ),
-    inapplicable=_only_where_a_target_restarts,
+    inapplicable=_only_where_a_target_can,
 )
 """The interruption of the NAS's service before the cut.
 

@@ -35,7 +35,6 @@ from torture.trials.trial.shared.trial import Trial
 _EVENT_DEADLINE_S = 20.0
 _END_DEADLINE_S = 90.0
 _POLL_S = 0.01
-_CONSOLE = "nas-1.console.log"
 _RETURNED = re.compile(r"^torture: administration returned (\d+)\r?$", re.MULTILINE)
 _ENDED = re.compile(r"^torture: administration ended\r?$", re.MULTILINE)
 _LOOK_DEADLINE_S = 60
@@ -66,12 +65,12 @@ def administer(
     must_be_undone(administration, trial.folder)
     issued_seq = shelf.control.status().seq
     nas.agent.start(("sh", "-c", _script_of(administration)))
-    hit = _wait_for_event(trial, shelf, cut)
+    hit = _wait_for_event(trial, shelf, nas, cut)
     document = AdministrationDocument(
         name=trial.cell.axes[ADMINISTRATION.field],
         moment=cut.moment,
         issued_seq=issued_seq,
-        returned=_returned(trial),
+        returned=_returned(trial, nas),
     )
     evidence.write(DOCUMENT, document.as_json())
     return hit
@@ -97,17 +96,16 @@ def _script_of(administration: Administration) -> str:
     )
 
 
-def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
+def _wait_for_event(trial: Trial, shelf: Shelf, nas: Machine, cut: AdministrationCut) -> bool:
     """Whether the plan's event comes in time."""
     if cut.is_after_end:
-        console = trial.folder / _CONSOLE
         if not wait_until_true(
-            lambda: bool(_ENDED.search(_text_of(console))),
+            lambda: bool(_ENDED.search(nas.console())),
             deadline_s=_END_DEADLINE_S,
             poll_s=_POLL_S,
         ):
             return False
-        _returned(trial)
+        _returned(trial, nas)
     if cut.event is None:
         time.sleep(cut.delay_ms / 1000)
         return True
@@ -115,22 +113,15 @@ def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
     return wait_until_true(lambda: shelf.is_frozen, deadline_s=_EVENT_DEADLINE_S, poll_s=_POLL_S)
 
 
-def _returned(trial: Trial) -> int | None:
+def _returned(trial: Trial, nas: Machine) -> int | None:
     """The command's exit code, None before its end; raises `HarnessError` when it was refused."""
-    console = trial.folder / _CONSOLE
-    found = _RETURNED.search(_text_of(console))
+    found = _RETURNED.search(nas.console())
     if code := int(found[1]) if found else None:
         raise HarnessError(
-            f"the administration of {trial.cell.name} returned {code}", hint=f"read {console}"
+            f"the administration of {trial.cell.name} returned {code}",
+            hint=f"read {nas.spec.console_log}",
         )
     return code
-
-
-def _text_of(console: Path) -> str:
-    try:
-        return console.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def ask(

@@ -27,7 +27,7 @@ from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut
 from torture.trials.trial.link_failure import fail_link
 from torture.trials.trial.measure.measurement import measure
 from torture.trials.trial.moment import wait_for_moment
-from torture.trials.trial.outage import BrokenOff, after_the_cut
+from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.own_root.boots import keep_loss_of_root
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.promises.of_disk import trace_disk
@@ -115,7 +115,6 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         if fault is not None:
             plant(client, fault.in_client)
             plant(nas, fault.in_nas)
-    dying = (nas, client) if trial.cell[FATE] is Fate.BOTH_DIE else (nas,)
     with evidence.stage("load"):
         trace_disk(trial, machines, client)
         loads = start_loads(trial, machines, evidence, client)
@@ -123,7 +122,13 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             plant(client, fault.under_load)
             if fault.nas_stands_still_ms:
                 nas.pause_emulator(fault.nas_stands_still_ms)
-        link = fail_link(trial, machines, loads, nas)
+        interrupted = None
+        with keep_outage(machines, evidence):
+            interrupted = fail_link(trial, machines, loads, nas)
+        if interrupted is None:
+            return
+        link, nas = interrupted
+        dying = (nas, client) if trial.cell[FATE] is Fate.BOTH_DIE else (nas,)
         shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)
@@ -134,7 +139,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         cut = machines.cut(dying)
         view, confirmed = keep_cut(trial, machines, evidence, loads, cut, hit=hit, link=link)
     lives_on = trial.client_lives_on and not confirmed.is_made
-    with after_the_cut(machines, evidence):
+    with keep_outage(machines, evidence):
         if not lives_on:
             if not confirmed.is_made:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)

@@ -1,4 +1,4 @@
-"""A failure after the cut: a storage failure ends the trial with an outage.
+"""A failure after the cut or an interruption: a storage failure ends the trial with an outage.
 
 A failure of the machinery breaks the trial off.
 """
@@ -22,11 +22,11 @@ _HUNG_TASKS = "echo w > /proc/sysrq-trigger; sleep 1; dmesg | tail -n {lines}"
 
 
 class BrokenOff(HarnessError):
-    """The machinery failed after the cut, with sound disks: the evidence so far still holds."""
+    """The machinery failed with sound disks: the evidence so far still holds."""
 
 
 @contextmanager
-def after_the_cut(machines: Machines, evidence: EvidenceWriter) -> Iterator[None]:
+def keep_outage(machines: Machines, evidence: EvidenceWriter) -> Iterator[None]:
     """Keep a failure of the storage as evidence; the trial ends there, and the oracles judge it.
 
     Raises `BrokenOff` for a failure that may be the machinery's own. Raises `HarnessError` for a

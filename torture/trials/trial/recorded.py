@@ -20,7 +20,7 @@ from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.trials.trial.archive import unpack_recordings
 from torture.trials.trial.check import inspect
-from torture.trials.trial.outage import after_the_cut
+from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
@@ -44,7 +44,7 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
     for name in (LEDGER, CUT, PROOF, ADMINISTRATION, BLOCK_REQUESTS):
         if (first / name).exists():  # a load may keep no ledger, a pool may have no administration
             shutil.copy(first / name, trial.folder / name)
-    with after_the_cut(machines, evidence):
+    with keep_outage(machines, evidence):
         if trial.spec.walk_states:
             _walk_around(trial, machines, evidence, recordings)
         machines.begin_checker()

@@ -1,4 +1,4 @@
-"""The failure of a link, with a played NAS and a clock that does not wait."""
+"""The failure of a link and a handover, with a played NAS and a clock that does not wait."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import LinkFailure
+from torture.trials.trial import link_failure
 from torture.trials.trial.link_failure import fail_link
 
 _DEADLINE_S = 120
@@ -32,6 +33,7 @@ class _Rig:
         network = SimpleNamespace(plug_nas=lambda is_in: self.happened.append(f"plug {is_in}"))
         self.machines = SimpleNamespace(lab=SimpleNamespace(network=network))
         self.nas = SimpleNamespace(must=self._must)
+        self.last: Any = None
 
     def sleep(self, s: float) -> None:
         self.now_s += s
@@ -51,7 +53,8 @@ class _Rig:
 
     def fail(self) -> LinkFailure | None:
         rig = cast("Any", self)
-        return fail_link(rig.trial, rig.machines, rig, rig.nas)
+        failure, self.last = fail_link(rig.trial, rig.machines, rig, rig.nas)
+        return failure
 
 
 @pytest.fixture
@@ -82,6 +85,7 @@ def test_a_link_fails_and_is_mended_before_the_cut(
     assert 500 <= failure.down_ms <= 2500
     assert failure.up_ms == pytest.approx(failure.down_ms + 16_000)
     assert failure.has_other_path == transport.endswith("_two")
+    assert rig.last is rig.nas
 
 
 @pytest.mark.parametrize("transport", ["iscsi", "iscsi_two", "nvme_tcp", "nvme_tcp_two", "nfs4"])
@@ -106,11 +110,41 @@ def test_a_target_that_cannot_restart_is_refused(transport: str) -> None:
         )
 
 
+@pytest.mark.parametrize("transport", ["iscsi", "iscsi_two", "nvme_tcp", "nfs4"])
+def test_a_standby_takes_over_while_no_client_reaches_either(
+    transport: str, no_wait: list[_Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem = "files" if transport == "nfs4" else "ext4"
+    rig = _Rig(f"{transport}-standard-noslog-{filesystem}-handover-bothdie")
+    no_wait.append(rig)
+    standby = object()
+
+    def hand_over(trial: object, machines: object, nas: object) -> object:
+        assert (trial, machines, nas) == (rig.trial, rig.machines, rig.nas)
+        rig.happened.append("hand over")
+        rig.sleep(3)
+        return standby
+
+    monkeypatch.setattr(link_failure, "hand_over", hand_over)
+    failure = rig.fail()
+    assert rig.happened == ["plug False", "hand over", "plug True", "answered"]
+    assert rig.last is standby
+    assert failure is not None
+    assert failure.down_ms is not None
+    assert failure.up_ms == pytest.approx(failure.down_ms + 3_000)
+    assert not failure.has_other_path
+
+
+def test_a_standby_is_refused_where_the_target_keeps_the_volume() -> None:
+    with pytest.raises(ValueError, match="needs a target that lets go"):
+        Cell.parse("smb-standard-noslog-files-handover-bothdie")
+
+
 def test_a_link_that_stays_is_left_alone(no_wait: list[_Rig]) -> None:
     rig = _Rig("iscsi-standard-noslog-ext4-bothdie")
     no_wait.append(rig)
     assert rig.fail() is None
-    assert (rig.happened, rig.now_s) == ([], 0.0)
+    assert (rig.happened, rig.now_s, rig.last) == ([], 0.0, rig.nas)
 
 
 def test_a_cable_is_put_in_again_after_an_interruption(no_wait: list[_Rig]) -> None:

@@ -17,7 +17,7 @@ from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import OUTAGE
 from torture.machines.lab.machine import DiskRefused, Machine
 from torture.oracles.verdict.boot_verdict import KERNEL_DEATH
-from torture.trials.trial.outage import BrokenOff, after_the_cut
+from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, attach_again
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -63,7 +63,7 @@ def ends_of(
         all=guests,
         trial=SimpleNamespace(boots_from_disk=False),
     )
-    return after_the_cut(machines, EvidenceWriter(folder=folder, timings={"check": 1}))
+    return keep_outage(machines, EvidenceWriter(folder=folder, timings={"check": 1}))
 
 
 @pytest.mark.parametrize("is_started", [True, False])

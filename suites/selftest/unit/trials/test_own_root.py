@@ -17,7 +17,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied
-from torture.trials.trial.outage import BrokenOff, after_the_cut
+from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.own_root import boots as booting
 from torture.trials.trial.own_root.boots import boots, keep_loss_of_root
 from torture.trials.trial.own_root.install import install_script
@@ -266,13 +266,13 @@ def test_a_client_with_a_hanging_root_is_asked_for_no_program_of_that_disk(
     )
     failure = StorageFailed("the client did not go on", machine=client)
     if boots_from_disk:
-        with after_the_cut(machines, evidence):
+        with keep_outage(machines, evidence):
             raise failure
         assert "did not go on" in (tmp_path / "outage.json").read_text()
         machines.all = (FakeMachine(tmp_path, "nas", true=1), client)
-    with pytest.raises(BrokenOff), after_the_cut(machines, evidence):
+    with pytest.raises(BrokenOff), keep_outage(machines, evidence):
         raise failure
     machines.all = (FakeMachine(tmp_path, "nas"), checker)
     failure = StorageFailed("the mount hung", machine=checker)
-    with pytest.raises(BrokenOff), after_the_cut(machines, evidence):
+    with pytest.raises(BrokenOff), keep_outage(machines, evidence):
         raise failure

@@ -75,9 +75,9 @@ class Machines:
         return machine
 
     def start_nas(
-        self, boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
+        self, boot: int | str, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
     ) -> Machine:
-        """The NAS with these disks on the shelf; `boot` counts from 1.
+        """The NAS with these disks on the shelf; `boot` counts from 1, or is a name.
 
         `draws_anew`: its ZFS draws other random numbers than in the boots that follow.
         """

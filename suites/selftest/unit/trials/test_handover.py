@@ -1,0 +1,114 @@
+"""A handover to a standby, with played machines: its order, and whose failure each step is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.choices.volumes import VolumeOptions
+from torture.errors import HarnessError
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.completed import Completed
+from torture.machines.nas.pool import pool_disks, wait_for_disks_script
+from torture.trials.trial.handover import hand_over
+from torture.trials.trial.shared.storage import StorageFailed
+
+CELL = Cell.parse("nvme_tcp-standard-noslog-ext4-handover-bothdie")
+OPTIONS = VolumeOptions(sync=Sync.STANDARD)
+TRANSPORT_OF_CELL = CELL[TRANSPORT]
+STEPS = {
+    TRANSPORT_OF_CELL.traits.release_script: "release",
+    "zpool export tank": "export",
+    "zpool import -d /dev/disk/by-id -o cachefile=none tank": "import",
+    TRANSPORT_OF_CELL.wait_for_volume_script(): "volume",
+    TRANSPORT_OF_CELL.publish_script(OPTIONS): "publish",
+    wait_for_disks_script(pool_disks(CELL)): "disks",
+}
+
+
+class _Played:
+    """Two NASes that note their steps; one step ends with this exit code, None where it hangs."""
+
+    def __init__(self, failing: str = "", exit_code: int | None = 1) -> None:
+        self.happened: list[str] = []
+        self._failing = failing
+        self._exit_code = exit_code
+
+    def start_nas(self, role: str, disks: object, *, draws_anew: bool) -> Any:
+        assert (role, disks, draws_anew) == ("standby", pool_disks(CELL), True)
+        self.happened.append("standby: start")
+        return self.machine("standby")
+
+    def machine(self, name: str) -> Any:
+        def run(*argv: str, deadline_s: float) -> Completed:
+            assert deadline_s > 0
+            step = STEPS[argv[-1]]
+            self.happened.append(f"{name}: {step}")
+            return Completed(
+                vm=name,
+                argv=argv,
+                exit_code=self._exit_code if step == self._failing else 0,
+                stdout="",
+                stderr=f"{step} failed",
+                duration_ms=1,
+            )
+
+        def require_success(completed: Completed, *, deadline_s: float) -> None:
+            if completed.exit_code != 0:
+                raise HarnessError(f"{completed.stderr} within {deadline_s}")
+
+        return SimpleNamespace(
+            name=name,
+            spec=SimpleNamespace(console_log=f"{name}.log"),
+            run=run,
+            must=lambda *argv, deadline_s: require_success(
+                run(*argv, deadline_s=deadline_s), deadline_s=deadline_s
+            ),
+            require_success=require_success,
+            kill=lambda: self.happened.append(f"{name}: off"),
+        )
+
+    def hand_over(self) -> Any:
+        trial = SimpleNamespace(
+            transport=TRANSPORT_OF_CELL, volume_options=OPTIONS, disks=pool_disks(CELL)
+        )
+        return hand_over(cast("Any", trial), cast("Any", self), self.machine("nas"))
+
+
+def test_the_former_nas_is_off_before_the_standby_has_the_disks() -> None:
+    played = _Played()
+    assert played.hand_over().name == "standby"
+    assert played.happened == [
+        "nas: release",
+        "nas: export",
+        "nas: off",
+        "standby: start",
+        "standby: disks",
+        "standby: import",
+        "standby: volume",
+        "standby: publish",
+    ]
+
+
+@pytest.mark.parametrize("step", ["import", "volume", "publish"])
+@pytest.mark.parametrize("exit_code", [1, None])
+def test_a_standby_that_does_not_serve_is_the_storages_failure(
+    step: str, exit_code: int | None
+) -> None:
+    with pytest.raises(StorageFailed, match=f"the standby .*: {step} failed"):
+        _Played(step, exit_code).hand_over()
+
+
+@pytest.mark.parametrize("step", ["release", "export"])
+def test_a_refusal_of_the_former_nas_is_the_machinerys_failure_and_a_hang_the_storages(
+    step: str,
+) -> None:
+    with pytest.raises(HarnessError, match=f"{step} failed") as refused:
+        _Played(step).hand_over()
+    assert not isinstance(refused.value, StorageFailed)
+    with pytest.raises(StorageFailed, match="hung"):
+        _Played(step, None).hand_over()
