@@ -16,8 +16,10 @@ from torture.facts.evidence.cut_document import AuditDocument, Confirmation, Cut
 from torture.facts.evidence.folder import (
     CUT,
     LEDGER,
+    OUTAGE,
     READBACK,
     SPEC,
+    Outage,
     Step,
     ToolOutput,
     append_line,
@@ -90,6 +92,24 @@ def verdict_of(folder: Path) -> Verdict:
 def test_whole_evidence_is_intact(tmp_path: Path) -> None:
     assert verdict_of(store(tmp_path / "lives", WHOLE, LAST_WORDS)) is Verdict.INTACT
     assert verdict_of(store(tmp_path / "dies", WHOLE[:-1], cell=DIES)) is Verdict.INTACT
+
+
+def test_a_standby_that_does_not_take_over_needs_no_cut(tmp_path: Path) -> None:
+    folder = store(tmp_path, WHOLE[:-1], cell=DIES)
+    for name in (CUT, READBACK):
+        (folder / name).unlink()
+    assert verdict_of(folder) is Verdict.INCONCLUSIVE
+    outage = Outage(
+        stage="load",
+        what="the standby did not import: no such pool",
+        machine="nas-standby",
+        of_nas=True,
+        kernel=(),
+    )
+    write_document(folder, OUTAGE, outage.as_json())
+    judgement = judge(load_evidence(folder))
+    assert judgement.verdict is Verdict.UNAVAILABLE
+    assert judgement.reasons[0] == f"nas-standby, load: {outage.what}"
 
 
 @pytest.mark.parametrize("left", range(13))
