@@ -14,7 +14,7 @@ from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import must_not_hang, storage_must
 from torture.trials.trial.shared.trial import Trial
 
-STANDBY = "standby"
+_STANDBY = "standby"
 _RELEASE_DEADLINE_S = 60
 _POOL_DEADLINE_S = 300
 _VOLUME_DEADLINE_S = 40
@@ -31,7 +31,7 @@ def hand_over(trial: Trial, machines: Machines, nas: Machine) -> Machine:
     must_not_hang(nas, "the target hung at its end", release, deadline_s=_RELEASE_DEADLINE_S)
     must_not_hang(nas, "the export of the pool hung", export, deadline_s=_POOL_DEADLINE_S)
     nas.kill()
-    standby = machines.start_nas(STANDBY, trial.disks, draws_anew=True)
+    standby = machines.start_nas(_STANDBY, trial.disks, draws_anew=True)
     wait_for_disks(standby, trial.disks)
     for failure, script, deadline_s in (
         ("the standby did not import", " ".join(pool.import_command()), _POOL_DEADLINE_S),
