@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs import gobonniego_stand_in
 from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
 from torture.facts.evidence.completed import Completed
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 
-STAND_IN = Path(__file__).with_name("gobonniego_stand_in.sh")
+STAND_IN = Path(__file__).with_name("gobonniego_stand_in.py")
 WORKLOAD = Gobonniego()
 RUNS_DEADLINE_S = 20
 
@@ -88,6 +89,13 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
+
+
+def test_the_stand_in_fills_the_size_that_it_is_given(tmp_path: Path) -> None:
+    done = gobonniego_stand_in.run(tmp_path, threads=2, size_bytes=2 << 20, duration_s=0.01)
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert sizes == {"bonnie.0": 1 << 20, "bonnie.1": 1 << 20}
+    assert min(done.values()) > 0
 
 
 def test_it_runs_again_and_again_until_it_is_stopped(scene: Scene) -> None:
