@@ -9,7 +9,7 @@ from __future__ import annotations
 from torture.choices.volumes import POOL
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
-from torture.trials.trial.setup import wait_for_disks
+from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import must_not_hang, storage_must
 from torture.trials.trial.shared.trial import Trial
@@ -23,8 +23,8 @@ _VOLUME_DEADLINE_S = 40
 def hand_over(trial: Trial, machines: Machines, nas: Machine) -> Machine:
     """The NAS that publishes the volume from now on; `nas`, which no client reaches any more, is off.
 
-    Raises `StorageFailed` where the pool or its volume does not move, and `HarnessError` where the
-    target keeps it.
+    A fault of the NAS is planted in the standby, too. Raises `StorageFailed` where the pool or its
+    volume does not move, and `HarnessError` where the target keeps it.
     """
     transport = trial.transport
     release, export = transport.traits.release_script, f"zpool export {POOL}"
@@ -43,4 +43,6 @@ def hand_over(trial: Trial, machines: Machines, nas: Machine) -> Machine:
         ),
     ):
         storage_must(standby, failure, script, deadline_s=deadline_s)
+    if trial.fault is not None:
+        plant(standby, trial.fault.in_nas)
     return standby

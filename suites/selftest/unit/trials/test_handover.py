@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from torture.choices.faults import FAULTS
+from torture.choices.faults.protocol import Fault
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import VolumeOptions
@@ -27,14 +29,18 @@ STEPS = {
     TRANSPORT_OF_CELL.wait_for_volume_script(): "volume",
     TRANSPORT_OF_CELL.publish_script(OPTIONS): "publish",
     wait_for_disks_script(pool_disks(CELL)): "disks",
+    FAULTS["zfs-nocacheflush"].in_nas: "fault",
 }
 
 
 class _Played:
     """Two NASes that note their steps; one step ends with this exit code, None where it hangs."""
 
-    def __init__(self, failing: str = "", exit_code: int | None = 1) -> None:
+    def __init__(
+        self, failing: str = "", exit_code: int | None = 1, fault: Fault | None = None
+    ) -> None:
         self.happened: list[str] = []
+        self._fault = fault
         self._failing = failing
         self._exit_code = exit_code
 
@@ -74,7 +80,10 @@ class _Played:
 
     def hand_over(self) -> Any:
         trial = SimpleNamespace(
-            transport=TRANSPORT_OF_CELL, volume_options=OPTIONS, disks=pool_disks(CELL)
+            transport=TRANSPORT_OF_CELL,
+            volume_options=OPTIONS,
+            disks=pool_disks(CELL),
+            fault=self._fault,
         )
         return hand_over(cast("Any", trial), cast("Any", self), self.machine("nas"))
 
@@ -92,6 +101,12 @@ def test_the_former_nas_is_off_before_the_standby_has_the_disks() -> None:
         "standby: volume",
         "standby: publish",
     ]
+
+
+def test_the_standby_has_the_fault_of_the_nas() -> None:
+    played = _Played(fault=FAULTS["zfs-nocacheflush"])
+    played.hand_over()
+    assert played.happened[-2:] == ["standby: publish", "standby: fault"]
 
 
 @pytest.mark.parametrize("step", ["import", "volume", "publish"])
