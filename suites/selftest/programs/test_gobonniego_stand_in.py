@@ -18,6 +18,12 @@ from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 STAND_IN = Path(__file__).with_name("gobonniego_stand_in.py")
 WORKLOAD = Gobonniego()
 RUNS_DEADLINE_S = 20
+PANICKING = """#!/usr/bin/env python3
+import sys
+print("panic: it is another", file=sys.stderr)
+sys.exit(2)
+"""
+"""In the stand-in's language: an interpreter that has just begun reads the file that is there."""
 
 
 class ThisHost:
@@ -154,7 +160,7 @@ def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:
     load.take_ending()
     assert len(scene.kept) == 1, "it still runs"
     panicking = scene.run / "another"
-    panicking.write_text("#!/bin/sh\necho 'panic: it is another' >&2\nexit 2\n")
+    panicking.write_text(PANICKING)
     panicking.chmod(0o755)
     panicking.rename(scene.run / "gobonniego")
     end = time.monotonic() + RUNS_DEADLINE_S
@@ -168,7 +174,7 @@ def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:
 def test_one_that_panics_ends_with_its_own_words(scene: Scene) -> None:
     load = scene.started()
     panicking = scene.run / "another"
-    panicking.write_text("#!/bin/sh\necho 'panic: it is another' >&2\nexit 2\n")
+    panicking.write_text(PANICKING)
     panicking.chmod(0o755)
     panicking.rename(scene.run / "gobonniego")
     end = time.monotonic() + RUNS_DEADLINE_S
