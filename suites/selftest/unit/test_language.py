@@ -27,6 +27,7 @@ DOCUMENTS = (
     "docs/reports/nfsd-xattr.md",
     "docs/reports/nvme-multipath-flush.md",
     "docs/reports/raidz-expansion-backport.md",
+    "docs/reports/zfs-fallocate-always.md",
     "docs/reports/zfs-replay-atime.md",
     "docs/reports/zpool-import-torn-label.md",
     "docs/reports/zvol-torn-sector.md",

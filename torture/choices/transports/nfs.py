@@ -29,7 +29,7 @@ from torture.facts.wire.nfs3_calls import Nfs3OnWire
 from torture.facts.wire.nfs4_compounds import Nfs4OnWire
 from torture.oracles.verdict.guarantee import Guarantee
 
-_NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
+NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
 """The shortest period that a server accepts. Its one client has no locks to reclaim."""
 _END = "rpc.nfsd 0"
@@ -42,7 +42,7 @@ echo Y > /proc/fs/nfsd/v4_end_grace || true
 def _traits(*, gives_files: bool) -> Traits:
     """The traits of every transport over knfsd."""
     return Traits(
-        ports=(_NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT),
+        ports=(NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT),
         volume=VolumeKind.DATASET,
         completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
         gives_files=gives_files,
@@ -93,7 +93,7 @@ rpc.mountd --port {_MOUNTD_PORT}
 # `wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With
 # the usual megabyte the verifier would never be used.
 
-_TRAITS = _traits(gives_files=True)
+FILE_TRAITS = _traits(gives_files=True)
 _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
 
 
@@ -104,7 +104,7 @@ class NfsFiles(_Exported, OfDataset):
     options: str
     wire: FileProtocol
     path: str = DIRECTORY
-    traits: Traits = _TRAITS
+    traits: Traits = FILE_TRAITS
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
@@ -177,7 +177,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         name="nfs3",
         value=NfsFiles(
             options=f"vers=3,nolock,mountport={_MOUNTD_PORT}",
-            wire=Nfs3OnWire(_NFS_PORT),
+            wire=Nfs3OnWire(NFS_PORT),
         ),
         words="NFSv3",
         explained="Linux's knfsd, files directly; mounted by the client itself",
@@ -187,7 +187,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
     # RFC 7862
     Choice(
         name="nfs4",
-        value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(_NFS_PORT), path="/"),
+        value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(NFS_PORT), path="/"),
         words="NFSv4.2",
         explained="the same over v4.2",
         joins=frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from torture.choices.transports._nvme_identity import IDENTITY_SCRIPT
 from torture.choices.transports._two_paths import ADD_PATH, PATH_SCRIPTS, SECOND_HOST
 from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
@@ -92,6 +93,7 @@ test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath
             kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
             detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
             wire=DiskWire(protocol=NvmeTcpOnWire(PORT)),
+            advertised_script=IDENTITY_SCRIPT,
             device="/dev/nvme0n1",
         )
 

@@ -57,6 +57,9 @@ class Attachment:
     wire: DiskWire | FileWire | None = None
     """The protocol between the client's own kernel and the NAS: the recorded answers are the NAS's
     promises."""
+    advertised_script: str = ""
+    """Shell, run in the guest: print on a line what the protocol promises, as `nvme_name=value` or
+    `smb_name=value`, a word each."""
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must report write-back: a device without it is never flushed."""
@@ -125,6 +128,8 @@ class Traits:
     release_script: str = ""
     """Shell for a NAS without its link: end the target, so that the pool can be exported. Empty where
     it was not tried."""
+    serves_until_let_go: bool = False
+    """Whether `let_go_script` ends its server, so that the next state's files have to be published."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 

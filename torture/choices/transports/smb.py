@@ -38,6 +38,11 @@ SHARE = f"""[{_NAME}]
 _OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
+_ADVERTISED = """\
+c=$(sed -n 's/.*[Ss]erver capabilities: *//p' /proc/fs/cifs/DebugData | head -n 1)
+echo smb_persistent_handles=$(( (${c:-0} >> 4) & 1 ))"""
+"""SMB2_GLOBAL_CAP_PERSISTENT_HANDLES is 0x10 (MS-SMB2, 2.2.4)."""
+
 
 class Smb(OfDataset):
     """One share, open to every user.
@@ -73,6 +78,7 @@ ksmbd.mountd
         return Attachment(
             attach_script=f"set -eu; modprobe cifs; {mount}",
             wire=FileWire(protocol=Smb2OnWire(_PORT)),
+            advertised_script=_ADVERTISED,
         )
 
 

@@ -3,14 +3,14 @@
 - `spec.json`: the trial: cell, seed, the version of ZFS, the seed's draws (`plan`), each load's
   instructions (`loads`)
 - `cut.json`: the cut, see `torture.facts.evidence.cut_document`
-- `proof.json`: the assertions about the chain before the load: write caches, and the end of a
-  flush's way
+- `proof.json`: the assertions about the chain before the load: write caches, a flush's way
+- `verifiers.json`: an NFS server's write verifiers, before the cut and after its return
 - `block-requests.jsonl`: the requests that the client's disk had completed by the cut, in the time
   of the recording, see `torture.facts.evidence.requests`
 - `ledger.jsonl`: see `torture.facts.evidence.ledger`
 - `tools.jsonl`: one `ToolOutput` a line, in the order of the runs
 - `readback.json`: the output of `load read`; absent if it was not run
-- `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
+- `readback-after-repair.json`: the same, after fsck's repair, if there was one
 - `administration.json`: the command on the pool at the cut, and whether it had returned
 - `outage.json`: the thing that did not come back after the cut, if there is one
 - `walk.json`: the crash states of its recording that were recovered, see
@@ -44,6 +44,7 @@ from torture.files import write_whole
 SPEC = "spec.json"
 CUT = "cut.json"
 PROOF = "proof.json"
+VERIFIERS = "verifiers.json"
 ADMINISTRATION = "administration.json"
 OUTAGE = "outage.json"
 LEDGER = "ledger.jsonl"

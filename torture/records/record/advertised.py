@@ -1,14 +1,20 @@
 """The promises of a client's disk or mount, as its kernel shows them, and those of the NAS's volume.
 
 A disk's are in `queue` of sysfs (Linux Documentation/ABI/stable/sysfs-block), a mount's are its options.
+A transport asks for those of its protocol (`Attachment.advertised_script`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from torture.facts.evidence.documents import Document
 from torture.shell import QUEUE
+
+_OF_PROTOCOL = re.compile(r"(nvme|smb)_[a-z_]+")
 
 MOUNT = (
     "vers",
@@ -33,11 +39,31 @@ class Advertised(Document):
     volume: dict[str, str] = field(default_factory=dict)
     """Of the zvol in the NAS; empty where it is no zvol."""
 
+    def with_verifiers(self, seen: Mapping[str, Any]) -> Self:
+        """With the write verifier of the server that came back; unchanged where none was `seen`.
+
+        An NFS server that may have lost unstable writes needs another one (RFC 1813, 3.3.7).
+        """
+        before, after = seen.get("before"), seen.get("after")
+        if not isinstance(before, list) or not isinstance(after, list) or not before or not after:
+            return self
+        verifier = "the same" if {*map(str, before)} & {*map(str, after)} else "another"
+        return replace(self, client=self.client | {"write_verifier": verifier})
+
 
 def parse_queue(line: str) -> dict[str, str]:
     """The values of `torture.shell.advertised_by`: a word a name, underscores for blanks."""
+    return {name: value for name, value in _words_of(line) if name in QUEUE}
+
+
+def parse_protocol(line: str) -> dict[str, str]:
+    """The values of an `Attachment.advertised_script`, in the same form."""
+    return {name: value for name, value in _words_of(line) if _OF_PROTOCOL.fullmatch(name)}
+
+
+def _words_of(line: str) -> Iterator[tuple[str, str]]:
     pairs = (word.partition("=") for word in line.split())
-    return {name: value.replace("_", " ") for name, _, value in pairs if name in QUEUE and value}
+    return ((name, value.replace("_", " ")) for name, _, value in pairs if value)
 
 
 def parse_mount_options(line: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import (
     PROOF,
     SPEC,
+    VERIFIERS,
     AdministrationDocument,
     Evidence,
     load_evidence,
@@ -48,7 +49,8 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
-    proof = _proof_in(folder)
+    proof = _found_in(folder / PROOF)
+    advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
     remarks = (*absence_in_words(absence), *((_LOST_BY_ZFS,) if proof.get("lost_by_zfs") else ()))
     record = replace(
         _record_of(spec),
@@ -60,7 +62,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
         walk=evidence.walk,
-        advertised=document_or_none(Advertised, proof.get("advertised")) or Advertised(),
+        advertised=advertised.with_verifiers(_found_in(folder / VERIFIERS)),
         administration=_administered(spec, evidence),
         timings=timings,
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
@@ -72,10 +74,10 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     return replace(record, explanation=explanation_of(evidence, record))
 
 
-def _proof_in(folder: Path) -> dict[str, Any]:
-    """The findings of the trial's proof before the load; none where it has no readable proof."""
+def _found_in(document: Path) -> dict[str, Any]:
+    """The findings in a document of the trial; none where it is missing or not readable."""
     try:
-        return json_object((folder / PROOF).read_bytes()) or {}
+        return json_object(document.read_bytes()) or {}
     except OSError:
         return {}
 

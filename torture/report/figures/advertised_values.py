@@ -45,10 +45,18 @@ def _has_blocks(record: TrialRecord) -> bool:
     return record.axes.get(WORKLOAD.field) == "ledger" and record.judgement.data is not None
 
 
-def _tears_a_block(record: TrialRecord) -> bool:
-    """Whether a block was torn that the advertised one contains, whole or with its neighbours."""
+def _writes_atomically(record: TrialRecord) -> bool:
+    return record.axes.get(WORKLOAD.field) == "atomic"
+
+
+def _lacks_an_atomic_write(record: TrialRecord) -> bool:
+    return _writes_atomically(record) and record.judgement.data is Verdict.CORRUPTED
+
+
+def _tears_within(name: str, record: TrialRecord) -> bool:
+    """Whether a block was torn that the advertised length contains, whole or with its neighbours."""
     findings = record.judgement.findings
-    length = record.advertised.client.get("physical_block_size", "")
+    length = record.advertised.client.get(name, "")
     contains_blocks = length.isdecimal() and int(length) >= _BLOCK_BYTES
     return findings.torn > 0 or (contains_blocks and findings.torn_in_flight > 0)
 
@@ -66,13 +74,22 @@ _PROMISES = (
         name="physical_block_size",
         words='"smallest unit a physical storage device can write atomically" (sysfs-block)',
         is_asked=_has_blocks,
-        is_broken=_tears_a_block,
+        is_broken=lambda record: _tears_within("physical_block_size", record),
     ),
     _Promise(
         name="atomic_write_unit_max_bytes",
         words="a write of so many bytes with `RWF_ATOMIC` is there whole or not at all",
-        is_asked=lambda record: record.axes.get(WORKLOAD.field) == "atomic",
-        is_broken=lambda record: record.judgement.data is Verdict.CORRUPTED,
+        is_asked=_writes_atomically,
+        is_broken=_lacks_an_atomic_write,
+    ),
+    _Promise(
+        name="nvme_nawupf_bytes",
+        words="NAWUPF: a write of so many bytes is whole or not there after a power failure (NVM"
+        " Command Set, 2.1.4)",
+        is_asked=lambda record: _has_blocks(record) or _writes_atomically(record),
+        is_broken=lambda record: (
+            _tears_within("nvme_nawupf_bytes", record) or _lacks_an_atomic_write(record)
+        ),
     ),
     _Promise(
         name="write_cache",
@@ -83,6 +100,19 @@ _PROMISES = (
     _Promise(
         name="hard",
         words="the client waits for its NAS, and no operation fails (nfs(5), mount.cifs(8))",
+        is_asked=_lived_on,
+        is_broken=lambda record: record.writers_failed > 0,
+    ),
+    _Promise(
+        name="write_verifier",
+        words="a server that may have lost unstable writes comes back with another verifier (RFC 1813,"
+        " 3.3.7)",
+        is_asked=lambda _record: True,
+        is_broken=lambda record: record.advertised.client["write_verifier"] != "another",
+    ),
+    _Promise(
+        name="smb_persistent_handles",
+        words="an open file outlives its server (MS-SMB2, 3.3.5.9.12)",
         is_asked=_lived_on,
         is_broken=lambda record: record.writers_failed > 0,
     ),
@@ -124,8 +154,9 @@ def _values_of(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[A
 
 
 def _value(name: str, advertised: Mapping[str, str]) -> str:
-    fua = f", fua {advertised['fua']}" if name == "write_cache" and "fua" in advertised else ""
-    return advertised[name] + fua
+    beside = {"fua": "fua", "nvme_vwc": "VWC"} if name == "write_cache" else {}
+    more = (f", {words} {advertised[one]}" for one, words in beside.items() if one in advertised)
+    return advertised[name] + "".join(more)
 
 
 def _of_volume(promise: _Promise, records: Sequence[TrialRecord]) -> str:

@@ -30,7 +30,7 @@ from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.own_root.boots import keep_loss_of_root
 from torture.trials.trial.prepared import ready_machines
-from torture.trials.trial.promises.of_disk import trace_disk
+from torture.trials.trial.promises.of_disk import keep_verifiers, trace_disk
 from torture.trials.trial.promises.proof import prove
 from torture.trials.trial.recorded import recorded_stages
 from torture.trials.trial.recovery import (
@@ -208,6 +208,7 @@ def _live_on(
             client.kill()
             machines.begin_checker()
             wait_until_idle(trial.transport, nas)
+            keep_verifiers(trial, machines, evidence)
             return nas
         loads.take_endings()
         keep_kernel_logs(evidence, client=client, nas=nas)

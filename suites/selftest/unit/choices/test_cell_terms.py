@@ -9,7 +9,7 @@ from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.terms import Terms
 
-FILES = ("nfs3", "nfs4", "smb", "samba")
+FILES = ("nfs3", "nfs4", "ganesha", "smb", "samba")
 
 
 def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
@@ -17,8 +17,10 @@ def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
     assert {name for name, has in traits.items() if has.tears_sectors} == set(FILES)
     for name in FILES:
         terms = terms_of(Cell.parse(f"{name}-always-noslog-files-bothdie"))
-        is_nfs = name in ("nfs3", "nfs4")
-        assert terms == Terms(tears_sectors=True, names_are_stable=is_nfs, repeats_requests=is_nfs)
+        is_knfsd, is_nfs = name in ("nfs3", "nfs4"), name not in ("smb", "samba")
+        assert terms == Terms(
+            tears_sectors=True, names_are_stable=is_knfsd, repeats_requests=is_nfs
+        )
 
 
 @pytest.mark.parametrize(

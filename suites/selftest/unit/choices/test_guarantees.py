@@ -38,7 +38,7 @@ BEFORE_ZFS = WRITE_BACK | {(Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES}
 """One with a page cache of the NAS before ZFS."""
 
 ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK}
-"""NFS whose server says async; SMB, whose client does not ask for what it did to directories."""
+"""NFS whose server says async; Ganesha and SMB, whose servers sync no directory."""
 
 TRANSPORTS = {
     "iscsi": WRITE_BACK,
@@ -55,6 +55,7 @@ TRANSPORTS = {
     "nfs_image_dsync": WRITE_BACK,
     "smb": ANSWERED_EARLY,
     "samba": ANSWERED_EARLY,
+    "ganesha": ANSWERED_EARLY,
     "tgt": BEFORE_ZFS,
     "nfs3": STABLE,
     "nfs4": STABLE,

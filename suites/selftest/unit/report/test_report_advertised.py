@@ -16,7 +16,12 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
+from torture.records.record.advertised import (
+    Advertised,
+    parse_mount_options,
+    parse_protocol,
+    parse_queue,
+)
 from torture.records.record.trials import Origin, TrialRecord, Where
 from torture.report.exports import EXPORTS
 from torture.report.page.render import render_page
@@ -43,9 +48,34 @@ def test_the_options_of_a_mount_that_promise_something_are_read() -> None:
     assert parse_mount_options("\n") == {}
 
 
+def test_the_promises_of_a_protocol_are_read_and_nothing_else() -> None:
+    line = "nvme_vwc=1 nvme_nawupf_bytes=16384 smb_persistent_handles=0 fua=1 nvme_= nvme_mdts="
+    read = {"nvme_vwc": "1", "nvme_nawupf_bytes": "16384", "smb_persistent_handles": "0"}
+    assert parse_protocol(line) == read
+    assert parse_protocol("Traceback (most recent call last):") == {}
+
+
 @given(st.text())
 def test_garbled_promises_raise_nothing(line: str) -> None:
-    assert "addr" not in parse_queue(line) | parse_mount_options(line)
+    assert "addr" not in parse_queue(line) | parse_mount_options(line) | parse_protocol(line)
+
+
+@pytest.mark.parametrize(
+    ("seen", "verifier"),
+    [
+        ({"before": ["a"], "after": ["b"]}, "another"),
+        ({"before": ["a", "b"], "after": ["c", "b"]}, "the same"),
+        ({"before": ["a"], "after": []}, None),
+        ({"before": "a", "after": ["a"]}, None),
+        ({}, None),
+    ],
+)
+def test_a_verifier_is_another_only_if_no_former_one_returns(
+    seen: dict[str, Any], verifier: str | None
+) -> None:
+    advertised = Advertised(client={"vers": "3"}).with_verifiers(seen)
+    assert advertised.client.get("write_verifier") == verifier
+    assert advertised.client["vers"] == "3"
 
 
 def _records(
@@ -126,6 +156,29 @@ def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
     died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
     (hard,) = _table(tmp_path, lived + failed + died)
     assert (hard[2], hard[4][:8]) == ("`hard` is yes", "1/3 33 %")
+
+
+def test_a_verifier_that_outlives_its_server_breaks_its_promise(tmp_path: Path) -> None:
+    cell, former = "nfs4-standard-noslog-files-nasonly", {"write_verifier": "the same"}
+    kept = _records(1, cell=cell, client=former)
+    new = _records(2, cell=cell, client={"write_verifier": "another"})
+    rest = [replace(one, trial=f"{one.trial}-2") for one in new]
+    (row,) = _table(tmp_path, kept + rest)
+    assert (row[2], row[4][:8]) == ("`write_verifier` is the same, another", "1/3 33 %")
+
+
+def test_atomic_units_of_nvme_are_asked_by_blocks_and_by_atomic_writes(tmp_path: Path) -> None:
+    disk = _DISK | {"nvme_vwc": "1", "nvme_nawupf_bytes": "16384"}
+    own, plain = "nvme_tcp_single-standard-noslog-raw-atomic-bothdie", "nvme_tcp_single-standard-"
+    lacking = _records(1, cell=own, client=disk, verdict=Verdict.CORRUPTED, data=Verdict.CORRUPTED)
+    torn = [
+        changed(one, torn_in_flight=1)
+        for one in _records(2, cell=f"{plain}noslog-raw-bothdie", client=disk)
+    ]
+    lost = _records(1, cell=f"{plain}noslog-ext4-bothdie", client=disk, data=Verdict.CORRUPTED)
+    rows = {row[2]: row[4] for row in _table(tmp_path, lacking + torn + lost)}
+    assert rows["`nvme_nawupf_bytes` is 16384"].startswith("3/4 75 %")
+    assert "`write_cache` is write back, fua 1, VWC 1" in rows
 
 
 def test_the_promises_are_on_the_page(tmp_path: Path) -> None:

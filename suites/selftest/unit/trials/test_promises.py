@@ -40,7 +40,7 @@ def test_every_transport_has_one_witness_of_its_promises(choice: Choice[Transpor
     assert (attachment.source is None) is not (attachment.wire is None)
 
 
-def traced(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
+def traced(folder: Path, *, spans: int) -> tuple[WireTrace, list[Listener]]:
     listeners: list[Listener] = []
 
     def listen(file: Path) -> Any:
@@ -48,22 +48,22 @@ def traced(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
         return listeners[-1]
 
     protocol = DiskWire(protocol=NvmeTcpOnWire(4420))
-    wire = WireTrace(protocol, sector_bytes=512, cuts=cuts, folder=folder, listen=listen)
+    wire = WireTrace(protocol, sector_bytes=512, spans=spans, folder=folder, listen=listen)
     return wire, listeners
 
 
-@pytest.mark.parametrize("cuts", [1, 2])
-def test_the_wire_is_recorded_up_to_the_last_cut_and_no_longer(tmp_path: Path, cuts: int) -> None:
-    wire, listeners = traced(tmp_path, cuts=cuts)
-    for _ in range(cuts):
+@pytest.mark.parametrize("spans", [1, 2])
+def test_the_wire_is_recorded_to_the_last_span_and_no_longer(tmp_path: Path, spans: int) -> None:
+    wire, listeners = traced(tmp_path, spans=spans)
+    for _ in range(spans):
         assert not listeners[-1].is_stopped
         assert wire.requests() == ()
     assert all(listener.is_stopped for listener in listeners)
-    assert [x.file.name for x in listeners] == [f"wire-{x + 1}.pcap" for x in range(cuts)]
+    assert [x.file.name for x in listeners] == [f"wire-{x + 1}.pcap" for x in range(spans)]
 
 
 def test_no_listener_is_left_after_a_trial(tmp_path: Path) -> None:
-    wire, [listener] = traced(tmp_path, cuts=2)
+    wire, [listener] = traced(tmp_path, spans=2)
     wire.close()
     assert listener.is_stopped
 

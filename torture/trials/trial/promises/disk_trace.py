@@ -51,8 +51,8 @@ class QemuTrace:
 class WireTrace:
     """The trace of a disk of the client's kernel: the frames of its connections to the NAS.
 
-    `listen` writes the frames into a file; the files are beside the recordings. They end with the
-    last of the `cuts`: the client that checks a disk reads all of it.
+    `listen` writes the frames into a file; the files are beside the recordings. Each of the `spans`
+    ends with a call of `requests`: the client that checks a disk reads all of it.
     """
 
     error_ns = 0
@@ -62,13 +62,13 @@ class WireTrace:
         wire: DiskWire | FileWire,
         *,
         sector_bytes: int,
-        cuts: int,
+        spans: int,
         folder: Path,
         listen: Callable[[Path], PacketRecorder],
     ) -> None:
         self._wire = wire
         self._sector_bytes = sector_bytes
-        self._cuts = cuts
+        self._spans = spans
         self._folder = folder
         self._listen = listen
         self._files = 0
@@ -83,7 +83,7 @@ class WireTrace:
         self._recorder.stop()
         frames = read_frames(self._recorder.file)
         requests = self._wire.requests(frames, sector_bytes=self._sector_bytes)
-        if self._files < self._cuts:
+        if self._files < self._spans:
             self._recorder = self._next()
         return requests
 

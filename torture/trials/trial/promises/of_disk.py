@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from torture.choices.matrix.axes import FATE
 from torture.errors import HarnessError
+from torture.facts.axes.fate import Fate
+from torture.facts.evidence.folder import VERIFIERS
 from torture.facts.evidence.requests import (
     BLOCK_REQUESTS,
     BLOCK_REQUESTS_AGAIN,
     FILE_REQUESTS,
     FILE_REQUESTS_AGAIN,
     TRACED,
+    FileRequest,
     clock_of,
 )
 from torture.facts.recording.events import Kind
@@ -20,6 +24,7 @@ from torture.files import write_whole
 from torture.machines.lab.machine import Machine
 from torture.oracles.audit.due.completions import Completions
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
 
@@ -28,13 +33,34 @@ def listen_on_wire(trial: Trial, machines: Machines) -> None:
     """Record the wire between NAS and client, before the client of a load attaches its disk."""
     if (wire := trial.attachment.wire) is None:
         return
+    is_single = trial.plan.second is None and not _is_heard_again(trial)
     machines.disk_trace = WireTrace(
         wire,
         sector_bytes=trial.volume_options.sector_bytes,
-        cuts=1 if trial.plan.second is None else 2,
+        spans=1 if is_single else 2,
         folder=machines.shelf.directory,
         listen=machines.lab.record_nas_packets,
     )
+
+
+def _is_heard_again(trial: Trial) -> bool:
+    """Whether the wire shows an NFS server's verifier after its return: its client lives on."""
+    return isinstance(trial.attachment.wire, FileWire) and trial.cell[FATE] is Fate.NAS_ONLY
+
+
+def keep_verifiers(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
+    """Keep the write verifiers of both lives of an NFS server whose client has lived on.
+
+    Call it once, where no second cut was made. Raises `HarnessError` when the wire is garbled.
+    """
+    trace, former = machines.disk_trace, trial.folder / FILE_REQUESTS
+    if trace is None or not _is_heard_again(trial) or not former.exists():
+        return
+    answers = map(json.loads, former.read_text().splitlines())
+    before = {answer["verifier"] for answer in answers} - {""}
+    after = {one.verifier for one in trace.requests() if isinstance(one, FileRequest)} - {""}
+    if before and after:
+        evidence.write(VERIFIERS, {"before": sorted(before), "after": sorted(after)})
 
 
 def trace_disk(trial: Trial, machines: Machines, client: Machine) -> None:

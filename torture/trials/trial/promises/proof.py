@@ -14,7 +14,12 @@ from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.machines.nas.settings import settings_of
 from torture.machines.shelf.server import Shelf
-from torture.records.record.advertised import Advertised, parse_mount_options, parse_queue
+from torture.records.record.advertised import (
+    Advertised,
+    parse_mount_options,
+    parse_protocol,
+    parse_queue,
+)
 from torture.shell import advertised_by
 from torture.trials.trial.promises.flushes import DEADLINE_S, follow_flush
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -73,11 +78,15 @@ def _asks_volume(trial: Trial) -> dict[str, str]:
 
 def _offered_to(trial: Trial, client: Machine) -> dict[str, str]:
     """The promises of the client's disk, or of its mount."""
-    device = trial.attachment.device
-    if device is not None:
-        return parse_queue(_printed_by(client, {"disk": advertised_by(device)})["disk"])
+    device, of_protocol = trial.attachment.device, trial.attachment.advertised_script
     options = f"findmnt --noheadings --output OPTIONS --mountpoint {MOUNT_POINT}"
-    return parse_mount_options(_printed_by(client, {"mount": options})["mount"])
+    scripts = {"mount": options} if device is None else {"disk": advertised_by(device)}
+    printed = _printed_by(client, scripts | ({"protocol": of_protocol} if of_protocol else {}))
+    return (
+        parse_queue(printed.get("disk", ""))
+        | parse_mount_options(printed.get("mount", ""))
+        | parse_protocol(printed.get("protocol", ""))
+    )
 
 
 def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:

@@ -77,7 +77,7 @@ class OfferedFiles:
             storage_must(
                 nas, "the files cannot be published", script, deadline_s=_PUBLISH_DEADLINE_S
             )
-            self._published = nas
+            self._published = None if self._transport.traits.serves_until_let_go else nas
         try:
             yield
         finally:
