@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 
 import pytest
 
 from suites.selftest.unit.conftest import fake_tool
 from torture.checkout import CHECKOUT
+from torture.deadlines import wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.machines.host.cache_root import CACHE_VARIABLE
 from torture.machines.images import bases, cache, mirrors
@@ -226,12 +227,19 @@ class TestBase:
 
     def test_a_stopped_build_leaves_no_process(self, tools: Path, tmp_path: Path) -> None:
         fake_tool(tools, "mmdebstrap", f"echo $$ > {tmp_path}/pid; exec sleep 60")
-        stop = Event()
-        Timer(0.2, stop.set).start()
+        pid, stop = tmp_path / "pid", Event()
+
+        def stop_once_begun() -> None:
+            wait_until_true(
+                lambda: pid.exists() and bool(pid.read_text()), deadline_s=20, poll_s=0.01
+            )
+            stop.set()
+
+        Thread(target=stop_once_begun).start()
         with pytest.raises(HarnessError, match="stopped"):
             self.build(tmp_path, stop=stop)
         with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
+            os.kill(int(pid.read_text()), 0)
 
     def test_a_user_without_a_range_gets_the_command_for_one(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,8 +18,12 @@ from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.completed import Completed
 from torture.machines.nas.pool import pool_disks, wait_for_disks_script
+from torture.records.record.specs import TrialSpec
+from torture.trials.trial import live
 from torture.trials.trial.handover import hand_over
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.shared.trial import Trial
 
 CELL = Cell.parse("nvme_tcp-standard-noslog-ext4-handover-bothdie")
 OPTIONS = VolumeOptions(sync=Sync.STANDARD)
@@ -127,3 +133,40 @@ def test_a_refusal_of_the_former_nas_is_the_machinerys_failure_and_a_hang_the_st
     assert not isinstance(refused.value, StorageFailed)
     with pytest.raises(StorageFailed, match="hung"):
         _Played(step, None).hand_over()
+
+
+@pytest.mark.parametrize(
+    ("fate", "dead"), [("bothdie", ["standby", "client"]), ("clientlater", ["standby"])]
+)
+def test_the_cut_falls_on_the_standby(
+    fate: str, dead: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nas, client, standby = (SimpleNamespace(name=name) for name in ("nas", "client", "standby"))
+    cell = Cell.parse(f"nvme_tcp-standard-noslog-ext4-handover-{fate}")
+    spec = TrialSpec(cell=cell, index=0, seed=1, load_ms=1000)
+    trial = Trial.begin(spec, folder=tmp_path, scratch=tmp_path, nas_host="nas")
+    halted: list[str] = []
+    shelf = SimpleNamespace(halt_with_freeze=lambda *dying: halted.extend(x.name for x in dying))
+
+    class _Cut(Exception):
+        """The cut of these machines."""
+
+    def cut(dying: Sequence[Any]) -> Any:
+        raise _Cut(*(machine.name for machine in dying))
+
+    for step, answer in {
+        "ready_machines": (nas, client),
+        "fail_link": (None, standby),
+        "start_loads": None,
+        "prove": None,
+        "settle": None,
+        "trace_disk": None,
+    }.items():
+        monkeypatch.setattr(live, step, lambda *_parts, _answer=answer, **_words: _answer)
+    waited: list[Any] = []
+    monkeypatch.setattr(live, "wait_for_moment", lambda *parts: waited.append(parts[-1]))
+    machines: Any = SimpleNamespace(shelf=shelf, cut=cut)
+    with pytest.raises(_Cut) as raised:
+        live._stages(trial, machines, EvidenceWriter(folder=tmp_path))
+    assert list(raised.value.args) == halted == dead
+    assert waited == [standby]
