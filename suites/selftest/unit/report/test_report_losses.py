@@ -18,7 +18,13 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.page import render
-from torture.report.page.documented_findings import DOCUMENT, Finding, findings_in, known_findings
+from torture.report.page.documented_findings import (
+    DOCUMENT,
+    REPORTS,
+    Finding,
+    findings_in,
+    known_findings,
+)
 from torture.report.reading.store import Store
 
 CELL = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
@@ -85,6 +91,25 @@ def test_every_finding_of_the_document_is_known_with_its_two_lines() -> None:
     assert len(known) == text.count("**Who is affected:**") == text.count("**What to do:**") > 15
     assert all(found.title and found.affected and found.advice for found in known)
     assert not any(re.search(r"[`*]|\]\(", f"{found}") for found in known)
+
+
+def test_a_finding_has_the_versions_of_its_report() -> None:
+    section = "## A `b`, c\n\n- **Who is affected:** users.\n- **What to do:** wait.\n\n"
+    report = (
+        "| finding | [a](../findings.md#a-b-c), [x](../findings.md#x) |\n"
+        "| affected from | `v1`, by [its source](y) |\n| affected to | v3 |\n"
+    )
+    other = "| finding | [x](../findings.md#x) |\n| affected from | v7 |\n"
+    (found,) = findings_in(section, [report, other])
+    assert found.versions == "from: v1, by its source; to: v3"
+    assert findings_in(section, [other])[0].versions == ""
+
+
+def test_every_report_is_of_a_finding_that_the_page_has() -> None:
+    reports = [file for file in REPORTS.glob("*.md") if file.name != "README.md"]
+    named = {found.versions for found in known_findings() if found.versions}
+    assert len(named) == len(reports) > 8
+    assert all(words.startswith("from: ") and "; to: " in words for words in named)
 
 
 @pytest.mark.parametrize(
