@@ -27,7 +27,8 @@ class Acknowledged:
 
     number: int
     begun: int
-    """The number of the mark that announced it."""
+    """The number of the mark from which on its data can be in the log: of its announcement, or that of
+    the last operation which it settles."""
     guarantees_data: bool
     """Whether the acknowledgement guarantees the data that it wrote."""
     guarantees_nothing: bool
@@ -51,6 +52,8 @@ class Operations:
     acknowledged_at: list[int] = field(default_factory=list)
     """The numbers of the marks that acknowledged an operation."""
     _begun: dict[int, tuple[int, Begin]] = field(default_factory=dict)
+    _unsettled: dict[int, int] = field(default_factory=dict)
+    """By writer, the mark that announced its last operation which promised nothing."""
 
     @property
     def under_way(self) -> int:
@@ -63,8 +66,10 @@ class Operations:
         for event in parse_ledger(payload).events:
             if isinstance(event, Hello):
                 self._is_on_device = event.mode == "raw"
-            elif isinstance(event, Begin) and event.kind.is_durable:
-                self._begun[event.seq] = (mark.seq, event)
+            elif isinstance(event, Begin) and not event.kind.is_durable:
+                self._unsettled[event.writer] = mark.seq
+            elif isinstance(event, Begin):
+                self._begun[event.seq] = (self._bound_of(event, mark.seq), event)
             elif isinstance(event, Done) and event.seq in self._begun:
                 number, begin = self._begun.pop(event.seq)
                 self.acknowledged_at.append(mark.seq)
@@ -76,6 +81,15 @@ class Operations:
                     sectors=frozenset(_sectors_of(begin)),
                     is_on_device=self._is_on_device,
                 )
+
+    def _bound_of(self, begin: Begin, announced: int) -> int:
+        """The `begun` of an operation.
+
+        One that only settles earlier ones may find nothing left to write: another writer's flush has
+        committed them in between.
+        """
+        settles = begin.what.get("settle") is True
+        return self._unsettled.get(begin.writer, announced) if settles else announced
 
 
 def _sectors_of(begin: Begin) -> Iterator[Sector]:

@@ -164,6 +164,36 @@ def test_a_block_covered_before_an_operation_began_does_not_cover_it(story: Stor
     assert story.findings() == unacknowledgeable(done)
 
 
+def test_another_writers_flush_may_have_committed_all_that_an_operation_settles(
+    story: Story,
+) -> None:
+    story.begins(1, kind="lazy-transaction")
+    story.is_done(1)
+    story.write(zil_block())
+    story.flush()
+    story.begins(2, kind="transaction", settle=True)
+    story.is_done(2)
+    assert story.findings() == []
+    story.begins(3, kind="lazy-transaction")
+    story.is_done(3)
+    story.begins(4, kind="transaction", settle=True)
+    unfounded = story.is_done(4)
+    assert story.findings() == unacknowledgeable(unfounded)
+
+
+@pytest.mark.parametrize(("what", "writer"), [({"settle": True}, 1), ({"settle": 1}, 0), ({}, 0)])
+def test_only_a_settling_operation_looks_back_and_at_its_own_writer(
+    story: Story, what: dict[str, object], writer: int
+) -> None:
+    story.begins(1, kind="lazy-transaction")
+    story.write(zil_block())
+    story.flush()
+    line = {"seq": 2, "writer": writer, "op": "transaction", "file": 0, "blocks": [], "size": 0}
+    story.says(event="begin", what=what, **line)
+    unfounded = story.is_done(2)
+    assert story.findings() == unacknowledgeable(unfounded)
+
+
 def test_a_committed_txg_makes_an_operation_durable_too(story: Story) -> None:
     story.begins(1)
     story.write(BLOCK)
