@@ -27,8 +27,8 @@ class Acknowledged:
 
     number: int
     begun: int
-    """The number of the mark from which on its data can be in the log: of its announcement, or that of
-    the last operation which it settles."""
+    """The number of the mark that announced it, or that of the last operation that it settles. From
+    there on its data can be in the log."""
     guarantees_data: bool
     """Whether the acknowledgement guarantees the data that it wrote."""
     guarantees_nothing: bool
@@ -53,7 +53,7 @@ class Operations:
     """The numbers of the marks that acknowledged an operation."""
     _begun: dict[int, tuple[int, Begin]] = field(default_factory=dict)
     _unsettled: dict[int, int] = field(default_factory=dict)
-    """By writer, the mark that announced its last operation which promised nothing."""
+    """By writer, the number of the mark of its last operation without a promise."""
 
     @property
     def under_way(self) -> int:
