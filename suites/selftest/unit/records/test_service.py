@@ -20,6 +20,7 @@ from torture.facts.evidence.folder import (
     LEDGER,
     PROOF,
     SPEC,
+    VERIFIERS,
     Evidence,
     load_evidence,
     write_document,
@@ -286,3 +287,13 @@ def test_a_flush_that_zfs_lost_before_the_load_is_named(is_lost: bool, tmp_path:
         reason for reason in score(tmp_path, timings={}).reasons if "before the load" in reason
     ]
     assert len(named) == is_lost
+
+
+def test_a_verifier_after_the_return_is_held_against_the_former_one(tmp_path: Path) -> None:
+    spec = an_intact_record()
+    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
+    write_document(tmp_path, SPEC, document)
+    write_document(tmp_path, PROOF, {"advertised": {"client": {"hard": "yes"}}})
+    write_document(tmp_path, VERIFIERS, {"before": ["a"], "after": ["a"]})
+    client = {"hard": "yes", "write_verifier": "the same"}
+    assert score(tmp_path, timings={}).advertised.client == client

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import VERIFIERS
 from torture.facts.evidence.requests import FILE_REQUESTS, FileKind, FileRequest
 from torture.records.record.specs import TrialSpec
+from torture.trials.trial import live
 from torture.trials.trial.promises.of_disk import keep_verifiers, listen_on_wire
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.trial import Trial
@@ -84,3 +86,28 @@ def test_the_wire_is_heard_again_where_a_client_of_files_lives_on(
     listen_on_wire(trial, machines)
     machines.disk_trace.requests()
     assert len(files) == spans
+
+
+def test_the_verifiers_are_kept_once_the_nas_has_read_all_of_a_client_that_lived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+
+    def notes(name: str) -> Callable[..., bool]:
+        def note(*_parts: Any, **_words: Any) -> bool:
+            happened.append(name)
+            return True
+
+        return note
+
+    for step in ("go_on", "stop_client", "wait_until_idle", "keep_verifiers"):
+        monkeypatch.setattr(live, step, notes(step))
+    machines: Any = SimpleNamespace(begin_checker=notes("checker"))
+    client: Any = SimpleNamespace(kill=notes("kill"))
+    nas, loads = cast("Any", object()), cast("Any", None)
+    evidence = EvidenceWriter(folder=tmp_path)
+    trial = _trial(tmp_path, _LIVES)
+    assert live._live_on(trial, machines, evidence, loads, nas, client) is nas
+    assert happened == [
+        "go_on", "stop_client", "kill", "checker", "wait_until_idle", "keep_verifiers",
+    ]  # fmt: skip
