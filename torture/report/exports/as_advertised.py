@@ -15,6 +15,8 @@ from torture.report.reading.text import escaped, markdown_table
 _COLUMNS = ("transport", "release", "advertised", "promise", "broken in cuts")
 _LEGEND = """\
 A row is a promise that the client's kernel shows of its disk (`queue` in sysfs) or of its mount.
+Those of NVMe are of its Identify structures. A `write_verifier` was compared on the wire, where a
+client lived on.
 **Broken in cuts** counts the conclusive live cuts that show it broken, with the exact interval of 95 %.
 A dash: no cut asked. `volume` is the physical block of the zvol in the NAS, where the disk's differs."""
 
