@@ -21,6 +21,8 @@ _BUILD_DEADLINE_S = 4 * 3600
 _TRIAL_DEADLINE_S = 1800
 _WITH_US = ("setpriv", "--pdeathsig", "TERM", "--")
 """A search that is killed leaves neither a build nor trials (setpriv(1))."""
+_MACHINES = {"--linux-nas": ("nas",), "--linux-client": ("client",)}
+"""The images that have the version, where not both do. ZFS may not build for a client's kernel."""
 _SEED_STEP = 1000
 """Batches of a version draw other trials: their seeds are so far apart."""
 
@@ -58,7 +60,8 @@ class SuiteTrier:
     def _why_not_built(self, choice: str, log: Path) -> str:
         """The reason why a version has no images, in the builder's words; empty once it has them."""
         option = "--zfs" if self.option == "--zfs" else "--linux"
-        argv = (sys.executable, CHECKOUT / "tools" / "images", "build", option, choice)
+        images = _MACHINES.get(self.option, ())
+        argv = (sys.executable, CHECKOUT / "tools" / "images", "build", *images, option, choice)
         if _run(argv, log, deadline_s=_BUILD_DEADLINE_S, errors=subprocess.STDOUT) == 0:
             return ""
         return f"it cannot be built, see {log}: {_end_of(log)}"
