@@ -167,6 +167,15 @@ def test_a_verifier_that_outlives_its_server_breaks_its_promise(tmp_path: Path) 
     assert (row[2], row[4][:8]) == ("`write_verifier` is the same, another", "1/3 33 %")
 
 
+def test_persistent_handles_are_asked_by_clients_that_live(tmp_path: Path) -> None:
+    handles = {"smb_persistent_handles": "1"}
+    lived = _records(2, cell="smb-always-noslog-files-nasonly", client=handles, writers_failed=0)
+    failed = [replace(one, writers_failed=1, trial=f"{one.trial}-2") for one in lived[:1]]
+    died = _records(2, cell="smb-always-noslog-files-bothdie", client=handles)
+    (row,) = _table(tmp_path, lived + failed + died)
+    assert (row[2], row[4][:8]) == ("`smb_persistent_handles` is 1", "1/3 33 %")
+
+
 def test_atomic_units_of_nvme_are_asked_by_blocks_and_by_atomic_writes(tmp_path: Path) -> None:
     disk = _DISK | {"nvme_vwc": "1", "nvme_nawupf_bytes": "16384"}
     own, plain = "nvme_tcp_single-standard-noslog-raw-atomic-bothdie", "nvme_tcp_single-standard-"

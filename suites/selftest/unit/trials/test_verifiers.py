@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
 from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
 from torture.facts.evidence.folder import VERIFIERS
 from torture.facts.evidence.requests import FILE_REQUESTS, FileKind, FileRequest
+from torture.records.record.advertised import Advertised
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial import live
 from torture.trials.trial.promises.of_disk import keep_verifiers, listen_on_wire
@@ -65,6 +67,18 @@ def test_nothing_is_kept_where_one_life_shows_none(
     tmp_path: Path, of: str, before: list[str], after: list[str]
 ) -> None:
     assert _kept(tmp_path, cell=of, before=before, after=after) is None
+
+
+def test_a_wire_that_cannot_be_read_ends_no_trial(tmp_path: Path) -> None:
+    def requests() -> NoReturn:
+        raise HarnessError("the wire is garbled")
+
+    (tmp_path / FILE_REQUESTS).write_text(json.dumps(asdict(_request("a"))) + "\n")
+    machines: Any = SimpleNamespace(disk_trace=SimpleNamespace(requests=requests))
+    keep_verifiers(_trial(tmp_path, _LIVES), machines, EvidenceWriter(folder=tmp_path))
+    seen = json.loads((tmp_path / VERIFIERS).read_text())
+    assert seen == {"unread": "the wire is garbled"}
+    assert Advertised().with_verifiers(seen) == Advertised()
 
 
 @pytest.mark.parametrize(("of", "spans"), [(_LIVES, 2), (_DIES, 1), (_DISK, 1)])

@@ -51,14 +51,20 @@ def _is_heard_again(trial: Trial) -> bool:
 def keep_verifiers(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
     """Keep the write verifiers of both lives of an NFS server whose client has lived on.
 
-    Call it once, where no second cut was made. Raises `HarnessError` when the wire is garbled.
+    Call it once, where no second cut was made. A wire that cannot be read ends no trial: the data
+    that the cut took are still to be looked for.
     """
     trace, former = machines.disk_trace, trial.folder / FILE_REQUESTS
     if trace is None or not _is_heard_again(trial) or not former.exists():
         return
     answers = map(json.loads, former.read_text().splitlines())
     before = {answer["verifier"] for answer in answers} - {""}
-    after = {one.verifier for one in trace.requests() if isinstance(one, FileRequest)} - {""}
+    try:
+        later = trace.requests()
+    except HarnessError as failure:
+        evidence.write(VERIFIERS, {"unread": str(failure)})
+        return
+    after = {one.verifier for one in later if isinstance(one, FileRequest)} - {""}
     if before and after:
         evidence.write(VERIFIERS, {"before": sorted(before), "after": sorted(after)})
 
