@@ -19,11 +19,11 @@ FILES = (
     "*.md",
     "docs/*.md",
     "docs/reports/*.md",
-    "docs/reproducers/*.patch",
-    "docs/reproducers/*.sh",
+    "docs/reproducers/**/*",
     "results/README.md",
     "torture/machines/shelf/native/README.md",
     "vmimages/README.md",
+    "vmimages/zfs/fixes/*.patch",
 )
 """Globs in the checkout."""
 MOVED = {".github/report.png": "report.png"}
@@ -40,7 +40,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """The files of the site instead of those in `docs_dir`."""
     for file in [file for file in files if file.src_dir == config.docs_dir]:
         files.remove(file)
-    found = sorted(path for glob in FILES for path in CHECKOUT.glob(glob))
+    found = sorted(path for glob in FILES for path in CHECKOUT.glob(glob) if path.is_file())
     paths = {str(path.relative_to(CHECKOUT)): path for path in found}
     paths |= {new: CHECKOUT / old for old, new in MOVED.items()}
     for uri, path in paths.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,15 +20,44 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     (folder / "night").mkdir()
     (folder / "night" / "index.html").write_text("a night")
-    done = subprocess.run(
-        [CHECKOUT / ".ci" / "site", folder / "built", folder / "night"],
+    done = built_in(CHECKOUT, folder / "built", folder / "night")
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}next: tools/run --setup-only"
+    return folder / "built"
+
+
+def built_in(checkout: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    """The end of a checkout's own `.ci/site`."""
+    return subprocess.run(
+        [checkout / ".ci" / "site", *folders],
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}next: tools/run --setup-only"
-    return folder / "built"
+
+
+@pytest.mark.timeout(DEADLINE_S + 10)
+@pytest.mark.parametrize(
+    ("document", "text", "warning"),
+    [
+        ("docs/notes.md", "[there](nowhere/at-all.md)\n", "nowhere/at-all.md"),
+        ("docs/notes.md", "[there](audit.md#no-such-heading)\n", "no-such-heading"),
+        ("docs/outside-the-menu.md", "# A page\n", "outside-the-menu.md"),
+    ],
+)
+def test_no_site_is_built_with_a_dead_link_or_a_page_outside_the_menu(
+    document: str, text: str, warning: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns(".git", ".venv", "published", "20*", ".*_cache", ".hypothesis")
+    shutil.copytree(CHECKOUT, copy, ignore=ignored, symlinks=True)
+    (copy / ".venv").symlink_to(CHECKOUT / ".venv")
+    with (copy / document).open("a") as file:
+        file.write(text)
+    done = built_in(copy, tmp_path / "built")
+    assert done.returncode != 0
+    assert warning in done.stderr
+    assert "Aborted with 1 warning" in done.stdout
 
 
 @pytest.mark.timeout(DEADLINE_S + 10)

@@ -11,26 +11,14 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.tiers import HOME, tier_of
+from suites.selftest.unit.written_documents import hand_written_documents
 from torture.checkout import CHECKOUT
 
-DOCUMENTS = {
-    "README.md": "",
-    "ARCHITECTURE.md": "torture",
-    "CONTRIBUTING.md": "",
-    "docs/audit.md": "torture",
-    "docs/axes.md": "docs",
-    "docs/debugging.md": "torture",
-    "docs/notes.md": "torture",
-    "docs/oracles.md": "torture",
-    "docs/power-cut.md": "torture",
-    "docs/statistics.md": "torture",
-    "docs/transports.md": "torture",
-    "docs/workers.md": "torture",
-    "results/README.md": "",
-    "vmimages/README.md": "vmimages",
-    "torture/machines/shelf/native/README.md": "torture/machines/shelf/native",
-}
-"""Each document to the folder that its paths may begin in, beside the checkout and its own."""
+OF_OTHERS = ("CHANGELOG.md", "docs/findings.md", "docs/fleet.md", "docs/reports/", "suites/")
+"""Documents, and folders of them, with paths or options of older versions and of other projects."""
+DOCUMENTS = tuple(
+    document for document in hand_written_documents() if not document.startswith(OF_OTHERS)
+)
 
 CODE = re.compile(r"^```\w*\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 IN_A_TREE = re.compile(r"(?<![\w./])[\w]+/(?![\w*])")
@@ -49,6 +37,7 @@ ELSEWHERE = {
     "trials/": "in a run",
     "workers/": "in a run",
     "repro/": "in a run",
+    "coverage.txt": "in a run",
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",
@@ -106,7 +95,7 @@ def known_options() -> frozenset[str]:
     """Every option that a source of ours spells: those of pytest and the tools, and of programs."""
     files = [
         path
-        for folder in ("torture", "fixtures", "tools")
+        for folder in ("torture", "fixtures", "tools", "suites/speed")
         for path in (CHECKOUT / folder).rglob("*")
     ]
     texts = [path.read_text() for path in files if path.suffix in {"", ".py"} and path.is_file()]
@@ -115,7 +104,7 @@ def known_options() -> frozenset[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_path_in_a_document_is_there(document: str) -> None:
-    bases = (DOCUMENTS[document], str(Path(document).parent))
+    bases = ("torture", str(Path(document).parent))
     assert absent_of(text_of(document), bases=bases) == set()
 
 

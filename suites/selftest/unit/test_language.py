@@ -6,40 +6,10 @@ import re
 
 import pytest
 
+from suites.selftest.unit.written_documents import hand_written_documents
 from torture.checkout import CHECKOUT
 
-DOCUMENTS = (
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "docs/audit.md",
-    "docs/axes.md",
-    "docs/debugging.md",
-    "docs/findings.md",
-    "docs/fleet.md",
-    "docs/notes.md",
-    "docs/oracles.md",
-    "docs/power-cut.md",
-    "docs/reports/README.md",
-    "docs/reports/btrfs-renamed-symlink.md",
-    "docs/reports/netfs-writethrough.md",
-    "docs/reports/nfsd-xattr.md",
-    "docs/reports/nvme-multipath-flush.md",
-    "docs/reports/raidz-expansion-backport.md",
-    "docs/reports/zfs-fallocate-always.md",
-    "docs/reports/zfs-replay-atime.md",
-    "docs/reports/zpool-import-torn-label.md",
-    "docs/reports/zvol-torn-sector.md",
-    "docs/statistics.md",
-    "docs/tasks.md",
-    "docs/transports.md",
-    "docs/workers.md",
-    "results/README.md",
-    "suites/selftest/recorded/README.md",
-    "torture/machines/shelf/native/README.md",
-    "vmimages/README.md",
-)
+DOCUMENTS = hand_written_documents()
 SENTENCE_WORDS_MAX = 25
 UNWANTED = re.compile(r"\b(told|nobody)\b", re.IGNORECASE)
 

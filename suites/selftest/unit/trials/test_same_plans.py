@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.every_cell import GROWING
+from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell, cells_of, with_axes_since
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks
+from torture.records.record.lines import index_in
+from torture.records.record.run_document import read_run_document
+from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import DRAW, TrialSpec, draw_seed
-from torture.records.record.trials import Origin
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.schedules.replay import repeat
 from torture.trials.plan.cut_plan import Aim, CutPlan, draw_cut
 from torture.trials.plan.draw import draw_trials
@@ -26,6 +32,8 @@ CELL = "iscsi-always-noslog-ext4-bothdie"
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "plans"
 """Plans of every fifth trial of the full matrix; a file is named after the commit that drew them. Another
 has the cuts of the same seeds since cuts aim at all steps of ZFS's write path, labels and trims too."""
+
+PUBLISHED = sorted(path for path in (CHECKOUT / "results" / "published").iterdir() if path.is_dir())
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +158,38 @@ def test_only_a_later_draw_takes_aim_at_an_acknowledgement() -> None:
     assert 0.07 < len(aimed) / 2000 < 0.11
     assert all(1.0 <= cut.delay_ms <= 2.0 for cut in aimed)
     assert [cut.after_ms for cut in cuts(1)] == [cut.after_ms for cut in cuts(2)]
+
+
+def test_each_published_trial_is_drawn_by_one_of_the_draws() -> None:
+    """Its cut, and the state that each disk kept: `tools/replay --live` repeats it from its seed."""
+    drawn: Counter[int] = Counter()
+    for folder in PUBLISHED:
+        run = read_run_document(folder)
+        assert run is not None
+        for record in read_records(RunLayout(folder=folder).trials_file).records:
+            if not record.cut.plan:  # a measurement, or a trial that ended before its cut
+                continue
+            drawn[_draw_of(record, load_ms=int(str(run.options["duration_ms"])))] += 1
+    assert drawn[0] == 0, f"{drawn[0]} of {drawn.total()} can be drawn by no version"
+    assert drawn[1] > 1000
+    assert drawn[3] > 1000
+
+
+def _draw_of(record: TrialRecord, *, load_ms: int) -> int:
+    """The draw whose plan is that of the record, or 0."""
+    index = index_in(record.trial)
+    assert index is not None
+    for draw in range(DRAW, 0, -1):
+        spec = TrialSpec(
+            cell=Cell.parse(record.cell), index=index, seed=record.seed, load_ms=load_ms,
+            origin=record.origin, draw=draw,
+        )  # fmt: skip
+        plan = draw_plan(spec)
+        kept = {serial: state.as_json() for serial, state in plan.survivors.items()}
+        was = record.cut.view.get("disks", {})
+        if (plan.cut.as_json(), was.items() <= kept.items()) == (record.cut.plan, True):
+            return draw
+    return 0
 
 
 def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
