@@ -51,6 +51,8 @@ def _text_of(of: type[Document]) -> str:
     schema = msgspec.json.schema(of)
     for name, document in known.items():
         part = schema["$defs"][name]
+        # a docstring has its indentation before Python 3.13, and none since
+        part["description"] = inspect.cleandoc(part["description"])
         names = set(document.names()) - {OTHERS}
         properties = {field: value for field, value in part["properties"].items() if field in names}
         for field, words in _words_of(document):

@@ -81,17 +81,20 @@ def held_by_pleasing(rate: float) -> float:
 def test_intervals_of_a_fixed_number_of_cuts_would_not_hold_after_a_stop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever merges looks at the interval that is shown; the true rate is at the limit that pleases."""
+    """The true rate is just above the limit, and whoever merges looks at the interval that is shown.
+
+    An upper bound below the limit is printed as the limit itself: it holds for a rate at the limit.
+    """
     monkeypatch.setattr(campaigns, "_RUNS_MAX", 30)
     monkeypatch.setattr(campaigns, "_LIMITS", (0.3,))
-    assert held_by_pleasing(0.3) >= 0.95
+    assert held_by_pleasing(0.3001) >= 0.95
 
     def as_if_fixed(cell: str, counts: Any, *, is_sequential: bool) -> CellTally:
         return tally_of(cell, counts, is_sequential=False)
 
     monkeypatch.setattr(campaigns, "tally_of", as_if_fixed)
     monkeypatch.setattr(campaigns, "sequential_rate_of", rate_of)
-    assert held_by_pleasing(0.3) < 0.92
+    assert held_by_pleasing(0.3001) < 0.92
 
 
 def without_first_tries(campaign: Campaign) -> Campaign:
