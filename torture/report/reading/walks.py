@@ -56,7 +56,7 @@ def notes_on_walks(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     ).fetchall()
     return tuple(
         f"{printable(cell)}: {lost:,} walked states lost something, and may be states that no cut "
-        f"leaves. {'A walk' if walks == 1 else f'{walks:,} walks'} of an older suite dropped writes that a "
-        "protected disk had completed; tools/replay decides again where the recording is kept"
+        f"leaves. {'A walk' if walks == 1 else f'{walks:,} walks'} of an older suite dropped writes "
+        "that a protected disk had completed; tools/replay decides again where the recording is kept"
         for cell, lost, walks in found
     )
