@@ -31,6 +31,7 @@ from torture.facts.states.states import DistinctState, distinct_states
 FEW = 4
 """Of so many undecided writes every subset must be a state."""
 _SUBMITS = (Kind.WRITE_SUBMIT, Kind.WRITE_SUBMIT, Kind.ZERO_SUBMIT, Kind.TRIM_SUBMIT)
+_SAID_EVERY = 1000
 _HONEST = (Persistence.PLP, Persistence.VOLATILE)
 
 Owners = tuple[tuple[int, ...], ...]
@@ -190,7 +191,9 @@ def _main(recordings: int) -> int:
         with_faults += bool(found)
         kinds.update(fault.split()[0] for fault in found)
         if found and with_faults <= 3:
-            print(f"recording {seed}: {found[0]}")
+            print(f"recording {seed}: {found[0]}", flush=True)
+        if seed % _SAID_EVERY == _SAID_EVERY - 1:
+            print(f"{seed + 1} recordings: {with_faults} with a fault", flush=True)
     print(f"{with_faults} of {recordings} recordings have a fault: {dict(kinds)}")
     return int(with_faults > 0)
 
