@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from torture.facts.evidence.documents import Count, Document
+from torture.facts.evidence.documents import Count, Document, Measure
 
 WALK = "walk.json"
 
@@ -55,6 +55,22 @@ class WalkedLoss(Document):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SetsTaken(Document):
+    """The cuts of a load's recording, and the sets of surviving writes, that a walk takes."""
+
+    cuts: Count = 0
+    """The cuts that leave other states than the cut before: those behind each write and flush."""
+    cuts_taken: Count = 0
+    """Of these, the cuts whose states were sought: all, unless they have too many."""
+    cuts_drawn: Count = 0
+    """Of these, the cuts with so many undecided writes that only some sets of them were taken."""
+    sets_drawn: Count = 0
+    """The sets that were taken after these cuts; torn writes are not counted."""
+    sets_log2: Measure = 0.0
+    """The binary logarithm of the number of all their sets."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileCoverage(Document):
     """A source file of OpenZFS, and the part of it that recoveries have run."""
 
@@ -92,8 +108,12 @@ class WalkDocument(Document):
 
     engine: str = ""
     """A `WalkEngine`."""
+    rule: Count = 0
+    """The rule that made the states (`torture.facts.states.course.RULE`)."""
     distinct: Count = 0
     """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
+    sets: SetsTaken = field(default_factory=SetsTaken)
+    """How many cuts and sets of surviving writes these are of."""
     recovered: Count = 0
     """Of these, the states that were recovered."""
     proven: Count = 0

@@ -10,45 +10,60 @@ from itertools import combinations
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
 
+RULE = 1
+"""The rule by which today's walks make their states.
+
+Rule 1: no state lacks a write that its disk had completed for good, and each state with a loss was
+held against `torture.facts.recording.legal`. Rule 0, of older walks: a disk with power-loss protection
+may lack a completed write until a flush covers it.
+"""
 _NEVER = 1 << 62
 
 
 @dataclass(kw_only=True)
 class UndecidedWrites:
-    """The writes of one disk that no flush covers, from event to event."""
+    """The writes of one disk that may survive or not, from event to event."""
 
     keeps_completed: bool
     """Whether completed writes survive without a flush."""
     in_flight: dict[int, Event] = field(default_factory=dict)
     completed: list[tuple[int, Event]] = field(default_factory=list)
     """The completion's number, and the write."""
+    _kept: list[tuple[int, Event]] = field(default_factory=list)
 
     def step(self, event: Event) -> list[tuple[int, Event]]:
-        """Go over an event of this disk; the writes that are covered from now on, as in `completed`."""
+        """Go over an event of this disk; the writes that are certain from now on, as in `completed`.
+
+        A write becomes certain once: by its completion where that suffices, else by a flush.
+        """
         if event.kind in WRITE_SUBMITS:
             self.in_flight[event.seq] = event
         elif event.kind in WRITE_COMPLETES:
             write = self.in_flight.pop(event.reference)
-            if not event.error and write.fua:
-                return [(event.seq, write)]
             if not event.error:
-                self.completed.append((event.seq, write))
+                return self._complete(event.seq, write)
         elif event.kind is Kind.FLUSH_COMPLETE and not event.error:
+            self._kept = [one for one in self._kept if one[0] >= event.reference]
             covered = [one for one in self.completed if one[0] < event.reference]
             self.completed = [one for one in self.completed if one[0] >= event.reference]
             return covered
         return []
 
+    def _complete(self, completion: int, write: Event) -> list[tuple[int, Event]]:
+        if write.fua:
+            return [(completion, write)]
+        (self._kept if self.keeps_completed else self.completed).append((completion, write))
+        return [(completion, write)] if self.keeps_completed else []
+
     @property
     def undecided(self) -> list[Event]:
         """The writes that may survive or not, in the order in which they apply."""
-        completed = () if self.keeps_completed else (write for _, write in self.completed)
-        return [*completed, *self.in_flight.values()]
+        return [*(write for _, write in self.completed), *self.in_flight.values()]
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The completed writes that survive without a flush."""
-        return tuple(write.seq for _, write in self.completed) if self.keeps_completed else ()
+        """The completed writes that survive without a flush: a crash state must list them."""
+        return tuple(write.seq for _, write in self._kept)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,8 +79,8 @@ class Course:
     """By submission, the write's completion, or its failure."""
     failing: Set[int]
     """The submissions that fail."""
-    undecided: Sequence[int]
-    """By event, the number of undecided writes."""
+    undecided: Sequence[tuple[int, ...]]
+    """By event, the number of undecided writes of each disk that has one."""
     submitted: Sequence[int]
     """All submissions, ascending."""
 
@@ -119,12 +134,11 @@ def course_of(recording: Recording, disks: Mapping[str, Persistence], *, last: i
     certain_at = [_NEVER] * (last + 2)
     ended_at: dict[int, int] = {}
     failing: set[int] = set()
-    undecided: list[int] = []
+    undecided: list[tuple[int, ...]] = []
     submitted: list[int] = []
-    count = 0
+    counts = dict.fromkeys(writes, 0)
     for event in recording.events[: last + 1]:
         if event.disk is not None and (disk := writes.get(event.disk)) is not None:
-            count -= len(disk.undecided)
             for _, write in disk.step(event):
                 certain_at[write.seq] = event.seq
             if event.kind in WRITE_SUBMITS:
@@ -133,10 +147,9 @@ def course_of(recording: Recording, disks: Mapping[str, Persistence], *, last: i
                 ended_at[event.reference] = event.seq
                 if event.error:
                     failing.add(event.reference)
-                if event.error or disk.keeps_completed:
                     certain_at[event.reference] = event.seq
-            count += len(disk.undecided)
-        undecided.append(count)
+            counts[event.disk] = len(disk.completed) + len(disk.in_flight)
+        undecided.append(tuple(filter(None, counts.values())))
     later = [_NEVER] * (last + 2)
     for event_seq in range(last, -1, -1):
         later[event_seq] = min(later[event_seq + 1], certain_at[event_seq + 1])

@@ -10,27 +10,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from torture.facts.evidence.walk_document import SetsTaken
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
 from torture.facts.states.course import Course, UndecidedWrites, course_of
 from torture.facts.states.label_writes import lengths_of_labels
+from torture.facts.states.survivor_sets import ALL_SUBSETS_MAX, number_of_sets, survivor_sets
 
 _SECTOR = 512
-_ALL_SUBSETS_MAX = 4
-"""With so many undecided writes all subsets are states to recover; with more, some of them."""
 _LAST = 1 << 62
 """Writes in flight apply after all completed ones."""
-_ONE_BY_ONE_MAX = 64
-"""Of more undecided writes the seed draws so many to survive, or to be dropped, alone: a disk without
-flushes has hundreds, after each event."""
-_DRAWN = 2
-"""Further subsets of more writes, drawn by the seed."""
 _STATES_MAX = 100_000
 """The memory and the time of a walk are bounded: so many states take some 20 s to find."""
 _BATCH = 100
@@ -93,22 +89,38 @@ def distinct_states(
     """The states that cuts from event `first` to `last` can leave, in the order of their cuts.
 
     After each write and flush, each subset of the undecided writes survives if they are few. Of more
-    writes these subsets are taken: none, all, each alone, all but each, and some that the seed draws.
-    The seed also tears one write: only its first physical sectors survive, and all other writes. Where
-    these are too many states, the seed draws the events. A disk that lies about flushes is refused with
-    `ValueError`.
+    writes these subsets are taken: none, all, each alone, all but each, those of whole disks, and some
+    that the seed draws. The seed also tears one write: only its first physical sectors survive, and all
+    other writes. Where these are too many states, the seed draws the events. A disk that lies about
+    flushes is refused with `ValueError`.
     """
     generator = random.Random(f"states/{seed}")
     course = _course_of(recording, disks, last=last)
-    share = _STATES_MAX / max(sum(map(_number_of_states, course.undecided[first:])), 1)
+    taken = frozenset(_events_taken(recording, course, first=first, seed=seed))
 
     def offered(event: Event, undecided: Sequence[Event]) -> Iterator[_Choice]:
-        is_taken = event.kind in _CHANGES and generator.random() < share
-        if event.seq >= first and (is_taken or event.seq == first):
-            yield from ((survivors, None) for survivors in _subsets(undecided, generator))
+        if event.seq in taken:
+            yield from ((survivors, None) for survivors in survivor_sets(undecided, generator))
             yield from _torn(undecided, recording, generator)
 
     return _found(recording, disks, course, offered)
+
+
+def sets_taken(
+    recording: Recording, disks: Mapping[str, Persistence], *, first: int, last: int, seed: int
+) -> SetsTaken:
+    """The cuts, and their sets of surviving writes, that `distinct_states` takes, of all."""
+    course = _course_of(recording, disks, last=last)
+    taken = _events_taken(recording, course, first=first, seed=seed)
+    many = [counts for seq in taken if sum(counts := course.undecided[seq]) > ALL_SUBSETS_MAX]
+    possible = sum(1 << sum(counts) for counts in many)
+    return SetsTaken(
+        cuts=len(_events_between(recording, course, first=first)),
+        cuts_taken=len(taken),
+        cuts_drawn=len(many),
+        sets_drawn=sum(map(number_of_sets, many)),
+        sets_log2=round(log2(possible), 1) if possible else 0.0,
+    )
 
 
 def states_with_torn_labels(
@@ -170,27 +182,18 @@ def _found(
     return tuple(sorted(found.values(), key=lambda state: state.cut))
 
 
-def _number_of_states(undecided: int) -> int:
-    """About so many states are taken after an event with so many undecided writes."""
-    if undecided <= _ALL_SUBSETS_MAX:
-        return 1 << undecided
-    return 2 * min(undecided, _ONE_BY_ONE_MAX) + 2 + _DRAWN
+def _events_between(recording: Recording, course: Course, *, first: int) -> list[int]:
+    """The events after which a cut leaves other states than before, and the first one."""
+    events = recording.events[first : course.last + 1]
+    return [event.seq for event in events if event.kind in _CHANGES or event.seq == first]
 
 
-def _subsets(writes: Sequence[Event], generator: random.Random) -> Iterator[Sequence[Event]]:
-    count = len(writes)
-    if count <= _ALL_SUBSETS_MAX:
-        for chosen in range(1 << count):
-            yield [write for place, write in enumerate(writes) if chosen >> place & 1]
-        return
-    yield []
-    yield writes
-    for place in sorted(generator.sample(range(count), min(count, _ONE_BY_ONE_MAX))):
-        yield [writes[place]]
-        yield [*writes[:place], *writes[place + 1 :]]
-    for _ in range(_DRAWN):
-        chosen = generator.getrandbits(count)
-        yield [write for place, write in enumerate(writes) if chosen >> place & 1]
+def _events_taken(recording: Recording, course: Course, *, first: int, seed: int) -> list[int]:
+    """All of these events; where their states are too many, the first one and some that are drawn."""
+    between = _events_between(recording, course, first=first)
+    share = _STATES_MAX / max(sum(number_of_sets(course.undecided[seq]) for seq in between), 1)
+    generator = random.Random(f"states/{seed}/events")
+    return [seq for seq in between if generator.random() < share or seq == first]
 
 
 def _torn(
@@ -281,9 +284,9 @@ class _Walk:
         for place, disk in self._disks.items():
             writes = disk.writes
             own = [
-                (completion, chosen.get(write.seq, write))
+                (completion, chosen[write.seq])
                 for completion, write in writes.completed
-                if writes.keeps_completed or write.seq in chosen
+                if write.seq in chosen
             ]
             own += [(_LAST, chosen[seq]) for seq in writes.in_flight if seq in chosen]
             if own:

@@ -23,7 +23,6 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.strict_json import json_object
-from torture.facts.evidence.writers import failed_writers
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -33,6 +32,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.scoring.explanation import explanation_of
 from torture.records.scoring.judge import judge
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of
+from torture.records.scoring.writers import failed_writers
 
 _LOST_BY_ZFS = "before the load ZFS got a flush of the client, and sent none to the log's disks"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
 from torture.facts.recording.roles import Role
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -27,6 +27,8 @@ def walk_in_words(walk: WalkDocument) -> Iterator[str]:
         f"the walk: {walk.recovered} of {walk.distinct} distinct crash states were recovered, "
         f"{proven}{walk.states_lost} lost something"
     )
+    if walk.sets.cuts:
+        yield f"  {_sets_in_words(walk.sets)}"
     if walk.broken_off:
         yield f"  it broke off: {walk.broken_off}"
     for loss in walk.losses[:1]:
@@ -37,6 +39,18 @@ def walk_in_words(walk: WalkDocument) -> Iterator[str]:
                 f"    {write.disk}: {write.length_bytes} bytes at {write.offset_bytes}, "
                 f"{layer_of(write)}{kept}"
             )
+
+
+def _sets_in_words(sets: SetsTaken) -> str:
+    """The cuts and the sets of surviving writes that the states are of."""
+    whole = sets.cuts_taken - sets.cuts_drawn
+    drawn = (
+        f"; of {sets.cuts_drawn:,} others {sets.sets_drawn:,} of some 2^{sets.sets_log2:.0f} sets"
+    )
+    return (
+        f"they are of {sets.cuts_taken:,} of {sets.cuts:,} cuts: of {whole:,} each set of surviving "
+        f"writes{drawn if sets.cuts_drawn else ''}"
+    )
 
 
 def _cause(loss: WalkedLoss) -> str:

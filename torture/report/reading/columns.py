@@ -10,8 +10,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple, get_type_hints
 
 from torture.choices.matrix.axes import AXES
+from torture.facts.evidence.cut_document import GONE
 from torture.facts.evidence.documents import Document
 from torture.facts.evidence.walk_document import FileCoverage
+from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
@@ -93,6 +95,19 @@ def _code_of_walk(row: Row) -> FileCoverage:
     return FileCoverage() if walk is None or walk.coverage is None else walk.coverage.total
 
 
+def _may_be_of_no_cut(row: Row) -> bool:
+    """Whether its walk lost something in a state that perhaps no cut leaves.
+
+    Walks of rule 0 dropped completed writes of disks with power-loss protection
+    (`torture.facts.states.course.RULE`).
+    """
+    walk, disks = row.record.walk, row.record.cut.disks.values()
+    if walk is None or walk.rule > 0 or not walk.states_lost:
+        return False
+    left = [disk.persistence for disk in disks if disk.policy != GONE]
+    return Persistence.PLP in left or not left
+
+
 def _plain_fields() -> Iterator[tuple[str, Column]]:
     """A column for each number, truth and text of the record, of its speed and of its absence."""
     parts: tuple[tuple[type[Document], str], ...] = (
@@ -169,6 +184,7 @@ _NAMED = {
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
+    "walked_perhaps_illegal": _hidden("BOOLEAN", _may_be_of_no_cut),
     "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
     "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
     # whether the pool was administered at the cut

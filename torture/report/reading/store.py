@@ -36,7 +36,7 @@ from torture.report.reading.tally import (
     TrialKind,
     Worth,
 )
-from torture.report.reading.walks import walked_by_cell
+from torture.report.reading.walks import notes_on_walks, walked_by_cell
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
@@ -80,6 +80,7 @@ class Store:
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
             *notes_on_repeats(sql),
+            *notes_on_walks(sql),
         )
         self.zfs_versions, self.kernels = tuple(zfs_versions(sql)), tuple(kernels(sql))
         self.accelerators = tuple(accelerators(sql))

@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+
+from torture.report.reading.text import printable
+
 _QUERY = """
 SELECT
     cell,
@@ -42,3 +46,17 @@ def walked_by_cell(rows: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, 
     """The walks of all cells that have one; `rows` asks the store."""
     names = Walked.__dataclass_fields__
     return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows(_QUERY)}
+
+
+def notes_on_walks(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence for each cell with losses of an older walk that may be of states that no cut leaves."""
+    found = sql.execute(
+        "SELECT cell, sum(walked_states_lost), count(*) FROM records WHERE walked_perhaps_illegal "
+        "GROUP BY cell ORDER BY cell"
+    ).fetchall()
+    return tuple(
+        f"{printable(cell)}: {lost:,} walked states lost something, and may be states that no cut "
+        f"leaves. {'A walk' if walks == 1 else f'{walks:,} walks'} of an older suite dropped writes "
+        "that a protected disk had completed; tools/replay decides again where the recording is kept"
+        for cell, lost, walks in found
+    )

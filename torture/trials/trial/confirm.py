@@ -12,6 +12,7 @@ from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, marks_until
+from torture.facts.recording.legal import require_legal
 from torture.oracles.audit.confirmable import confirmable
 from torture.oracles.audit.invariants import Audit
 
@@ -33,7 +34,8 @@ def confirm(
     confirmation the client counts as dead: an acknowledged operation that is gone is lost either
     way, and later acknowledgements never happened.
 
-    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one.
+    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one. Raises `HarnessError` where
+    no cut leaves the chosen state.
     """
     if not found.findings:
         return drawn, Confirmation()
@@ -46,6 +48,7 @@ def confirm(
     state = CrashState(
         recording=drawn.recording, cut=chosen.event, seed=drawn.seed, disks=dict(chosen.disks)
     )
+    require_legal(recording, state, disks)
     finding = chosen.finding.in_words()
     return state, earlier_cut(recording, state, last=drawn.cut, t_ms=t_ms, finding=finding)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from torture.facts.evidence.folder import (
@@ -17,7 +18,9 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
+from torture.facts.recording.legal import require_legal
 from torture.trials.trial.archive import unpack_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.outage import keep_outage
@@ -34,7 +37,8 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
     When both machines died, or a finding was confirmed, it is the state after the cut. A client that
     lived continued to write: then it is the last state that its trial reached.
 
-    Raises `HarnessError` when there is no recording, or its payloads are damaged.
+    Raises `HarnessError` when there is no recording, its payloads are damaged, or a walk or a
+    confirmation has chosen a state that no cut leaves.
     """
     first = Path(trial.spec.replay_of)
     recordings = trial.scratch / "replayed"
@@ -52,6 +56,8 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
         lived = trial.client_lives_on and not confirmed.is_made
         with evidence.stage("bring NAS back"):
             view = recovered_state(recordings, lived=lived)
+            if confirmed.is_made:
+                require_legal_view(view, trial.disks_left)
             back = bring_nas_back(trial, machines, evidence, view)
         if back is not None:
             inspect(trial, machines, evidence, back.nas)
@@ -71,6 +77,12 @@ def _walk_around(
     )
     with evidence.stage("walk"):
         walk(trial, machines, evidence, power_cut, around=state)
+
+
+def require_legal_view(view: Path, disks: Sequence[ShelfDisk]) -> None:
+    """Raise `HarnessError` for a file with a crash state that no cut leaves, as older walks have."""
+    state = read_crash_state(view)
+    require_legal(load_recording(state.recording), state, disks)
 
 
 def recovered_state(recordings: Path, *, lived: bool) -> Path:

@@ -22,10 +22,10 @@ from torture.facts.evidence.ledger import (
     Ledger,
     OperationKind,
 )
-from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.repeated import creations_that_met_their_file, repeated_as_done
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
+from torture.records.scoring.writers import failed_writers
 
 _NFS, _SMB = (f"{server}-standard-noslog-files-nasonly" for server in ("nfs4", "smb"))
 _ENOENT, _EEXIST, _EIO = errno.ENOENT, errno.EEXIST, errno.EIO

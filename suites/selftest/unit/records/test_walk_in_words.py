@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
 from torture.facts.recording.roles import Role
 from torture.records.scoring.walk_in_words import layer_of, walk_in_words
 
@@ -32,6 +32,22 @@ def test_the_counts_and_the_first_loss() -> None:
 
 def test_a_walk_without_loss_is_one_line() -> None:
     assert len(_words(replace(_WALK, losses=())).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        (SetsTaken(cuts=9, cuts_taken=9), "9 of 9 cuts: of 9 each set of surviving writes"),
+        (
+            SetsTaken(cuts=3100, cuts_taken=1596, cuts_drawn=392, sets_drawn=12345, sets_log2=61.2),
+            "1,596 of 3,100 cuts: of 1,204 each set of surviving writes; of 392 others 12,345 of some "
+            "2^61 sets",
+        ),
+    ],
+)
+def test_how_many_sets_of_how_many_were_taken(sets: SetsTaken, words: str) -> None:
+    said = _words(replace(_WALK, sets=sets)).splitlines()
+    assert said[1] == f"  they are of {words}"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.test_report_origins import LOST, RECORDS, replay_run
 from suites.selftest.unit.report_records import write_run
+from torture.facts.evidence.cut_document import DiskAtCut
 from torture.facts.evidence.walk_document import FileCoverage, WalkCoverage, WalkDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.trials import Origin, TrialRecord
@@ -17,6 +18,7 @@ from torture.report.figures.answer import Standing, fastest_safe, standing_of, t
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity
 from torture.report.figures.sentence import answer_in_words
+from torture.report.figures.versus import compare_runs
 from torture.report.reading.store import Store
 from torture.report.reading.walks import Walked
 
@@ -61,6 +63,38 @@ def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("rule", "lost", "disks", "is_noted"),
+    [
+        (0, 2, {"slog0": "plp", "data0": "volatile"}, True),
+        (0, 2, {}, True),
+        (0, 0, {"slog0": "plp"}, False),
+        (0, 2, {"data0": "volatile"}, False),
+        (0, 2, {"slog0": "plp, gone", "data0": "volatile"}, False),
+        (1, 2, {"slog0": "plp"}, False),
+    ],
+)
+def test_losses_of_an_older_walk_of_a_protected_disk_may_be_of_no_cut(
+    rule: int, lost: int, disks: dict[str, str], is_noted: bool, original: Path, tmp_path: Path
+) -> None:
+    """The report says so, and a comparison, too."""
+    at_cut = {
+        name: DiskAtCut(persistence=kind.split(",")[0], policy="gone" if "gone" in kind else "all")
+        for name, kind in disks.items()
+    }
+    walk = WalkDocument(rule=rule, recovered=9, outcomes={"intact": 9 - lost, "corrupted": lost})
+    cut = replace(LOST.cut, disks=at_cut)
+    record = replace(walked(1, recovered=9, lost=lost), walk=walk, cut=cut)
+    newer = replay_run(tmp_path, "walks", record)
+    words = (
+        f"{LOST.cell}: {lost} walked states lost something, and may be states that no cut leaves"
+    )
+    with Store.open([newer]) as store:
+        assert any(note.startswith(words) for note in store.notes) == is_noted
+    compared = compare_runs([original], [original, newer]).remarks
+    assert any(words in note for note in compared) == is_noted
 
 
 def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_path: Path) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.event_records import encode_event
+from suites.selftest.unit.facts.shelf_logs import Log, explicit
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
 from torture.facts.recording.crash_state import CrashState, write_crash_state
+from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.oracles.verdict.verdicts import Verdict
 from torture.trials.replay.serve import WantedState, served
 from torture.trials.trial.archive import archive_recordings, unpack_recordings
-from torture.trials.trial.recorded import recovered_state
+from torture.trials.trial.recorded import recovered_state, require_legal_view
 
 CORRUPTED = trial_record(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,
@@ -127,3 +132,22 @@ def test_the_disks_at_a_check_are_not_served_of_a_trial_without_one(
         served(tmp_path, WantedState(after_check=True)),
     ):
         pass
+
+
+@pytest.mark.parametrize("kept", [(1,), ()])
+def test_a_confirmed_state_that_no_cut_leaves_is_not_recovered_again(
+    kept: tuple[int, ...], tmp_path: Path
+) -> None:
+    """An older walk dropped a completed write of a protected disk."""
+    log = Log()
+    log.write()
+    folder = tmp_path / "life-1"
+    folder.mkdir()
+    (folder / "log").write_bytes(b"".join(map(encode_event, log.events)))
+    disk = {"name": "slog0", "size": 4096, "sector": 512}
+    (folder / "shelf.json").write_text(json.dumps({"schema": 1, "disks": [disk]}))
+    state = CrashState(recording=folder, cut=log.last, seed=0, disks={"slog0": explicit(*kept)})
+    write_crash_state(tmp_path / CUT_STATE, state)
+    disks = [ShelfDisk(serial="slog0", size_mib=1, persistence=Persistence.PLP)]
+    with nullcontext() if kept else pytest.raises(HarnessError, match="protected disk"):
+        require_legal_view(tmp_path / CUT_STATE, disks)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from torture.errors import HarnessError
-from torture.facts.evidence.walk_document import WALK, WalkDocument
+from torture.facts.evidence.walk_document import WALK, SetsTaken, WalkDocument
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.walk import walk
@@ -46,6 +46,8 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(walk_module, "ContentChecks", lambda *_parts: contents)
     monkeypatch.setattr(walk_module, "ground_and_states", lambda *_parts: (None, tuple(range(5))))
     monkeypatch.setattr(walk_module, "_with_torn_labels", lambda *_parts: [])
+    sets = SetsTaken(cuts=7, cuts_taken=6)
+    monkeypatch.setattr(walk_module, "_sets_taken", lambda *_parts: sets)
     monkeypatch.setattr(walk_module, "in_batches", lambda states: states)
     monkeypatch.setattr(walk_module, "recover_contents_afresh", lambda *_parts, **_words: None)
     spec = SimpleNamespace(seed=1, walk_states=5, walk_s=9.0, walk_fresh=0, walk_minutes=1)
@@ -62,6 +64,8 @@ def test_a_walk_to_its_end_says_no_failure(walked: Any) -> None:
     assert run() is _LOSS
     assert (kept[WALK]["distinct"], kept[WALK]["recovered"]) == (5, 3)
     assert "broken_off" not in kept[WALK]
+    assert kept[WALK]["rule"] > 0
+    assert kept[WALK]["sets"]["cuts_taken"] == 6
 
 
 def test_a_failure_of_the_machinery_keeps_states_and_loss(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
@@ -35,6 +36,11 @@ def _verdict_by_dropped_writes(
     return _OLD if 5 in state.dropped else _INTACT
 
 
+def _no_cut_leaves_write_7(_recording: Any, state: DistinctState, _disks: Any) -> None:
+    if state.survivors == (7,):
+        raise HarnessError("no cut leaves this state")
+
+
 def _walked(states: list[DistinctState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Walker:
     engines: Any = SimpleNamespace(
         reached_new=0, coverage=None, document=WalkDocument(), nas_available_mib=lambda: 500
@@ -47,9 +53,10 @@ def _walked(states: list[DistinctState], tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "ledger.jsonl").touch()
     monkeypatch.setattr(walker_module, "load_evidence", lambda _folder: None)
     monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
-    monkeypatch.setattr(DistinctState, "crash_state", lambda *_args: None)
+    monkeypatch.setattr(DistinctState, "crash_state", lambda state, *_args: state)
+    monkeypatch.setattr(walker_module, "require_legal", _no_cut_leaves_write_7)
     monkeypatch.setattr(Walker, "_judge_state", _verdict_by_dropped_writes)
-    monkeypatch.setattr(Walker, "_described", lambda _self, write, _torn: write)
+    monkeypatch.setattr(walker_module, "dropped_writes", lambda state, _recording: state.dropped)
     monkeypatch.setattr(Walker, "cut_of", lambda *_args: SimpleNamespace(view={}))
     contents: Any = SimpleNamespace(known=0)
     walker = Walker(
@@ -76,6 +83,23 @@ def test_each_kind_of_loss_is_kept_with_its_smallest_state(
     assert len(losses) == 21
     assert losses[-1].verdict == Verdict.POOL_LOST
     assert walker.first_loss is not None
+
+
+def test_a_loss_in_a_state_that_no_cut_leaves_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in a state as found, nor in the smallest one, nor in one that a fresh NAS recovered."""
+    as_found = DistinctState(key=1, cut=1, survivors=(7,), dropped=(5,))
+    smallest = _state(1, 5, 7)
+    intact = DistinctState(key=2, cut=2, survivors=(7,), dropped=())
+    for states in ([as_found], [smallest]):
+        with pytest.raises(HarnessError, match="no cut leaves"):
+            _walked(states, tmp_path, monkeypatch)
+    walker: Any = _walked([intact], tmp_path, monkeypatch)
+    with pytest.raises(HarnessError, match="no cut leaves"):
+        walker.count_fresh(intact, loses=True, differs=True)
+    assert walker.first_loss is None
+    assert not walker.document.losses
 
 
 def test_a_recovery_is_cut_from_a_state_that_lost_nothing(

@@ -8,13 +8,13 @@ from functools import partial
 
 from torture.choices.workloads.protocol import Workload
 from torture.facts.evidence.folder import Evidence, Step
-from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.judgement import Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.repeated import creations_that_met_their_file
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
+from torture.records.scoring.writers import failed_writers
 
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from torture.facts.evidence.walk_document import DroppedWrite
+from torture.facts.recording.crash_state import Survivor
+from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.roles import role_of
 from torture.facts.states.states import DistinctState
 from torture.records.scoring.walked import StateVerdict
 
@@ -32,6 +36,25 @@ def smallest(
     found = state.dropping_only(fewest(state.dropped, loses, asks_max=_STATES_MAX))
     shown = judge(found)
     return (found, shown) if shown.is_kind_of(judged) else None
+
+
+def dropped_writes(state: DistinctState, recording: Recording) -> tuple[DroppedWrite, ...]:
+    """The writes that a state drops, in words of their disks and roles."""
+    return tuple(_described(recording, write, state.torn) for write in state.dropped)
+
+
+def _described(recording: Recording, submission: int, torn: Survivor | None) -> DroppedWrite:
+    event = recording.events[submission]
+    assert event.disk is not None
+    is_write = event.kind is Kind.WRITE_SUBMIT
+    is_torn = torn is not None and torn.submission == submission
+    return DroppedWrite(
+        disk=recording.disks[event.disk].name,
+        role=role_of(recording.payload(event)) if is_write else event.kind,
+        offset_bytes=event.offset,
+        length_bytes=event.length,
+        sectors_kept=len(torn.sectors or ()) if torn is not None and is_torn else 0,
+    )
 
 
 def fewest(dropped: Sequence[int], loses: Callable[[Dropped], bool], *, asks_max: int) -> Dropped:

@@ -17,15 +17,17 @@ from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import load_evidence
 from torture.facts.evidence.ledger import parse_ledger
-from torture.facts.evidence.walk_document import WALK
+from torture.facts.evidence.walk_document import WALK, SetsTaken
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording, load_recording
+from torture.facts.states.course import RULE
 from torture.facts.states.states import (
     DistinctState,
     distinct_states,
     drawn,
     in_batches,
+    sets_taken,
     states_with_torn_labels,
 )
 from torture.machines.lab.machine import GuestDied
@@ -115,8 +117,13 @@ def walk(
             if isinstance(failure, StorageFailed):
                 raise
         finally:
-            distinct = len(states) + len(labels)
-            evidence.write(WALK, replace(walker.document, distinct=distinct).as_json())
+            counted = replace(
+                walker.document,
+                rule=RULE,
+                distinct=len(states) + len(labels),
+                sets=_sets_taken(trial, cut) if around is None else SetsTaken(),
+            )
+            evidence.write(WALK, counted.as_json())
     return walker.first_loss
 
 
@@ -146,6 +153,12 @@ def _with_torn_labels(
     first = _first_event(trial, cut)
     found = states_with_torn_labels(cut.recording, disks, first=first, last=cut.seq)
     return [state for state in found if state.key not in known]
+
+
+def _sets_taken(trial: Trial, cut: PowerCut) -> SetsTaken:
+    disks = {disk.serial: disk.persistence for disk in trial.disks_left}
+    first, seed = _first_event(trial, cut), trial.spec.seed
+    return sets_taken(cut.recording, disks, first=first, last=cut.seq, seed=seed)
 
 
 def _first_event(trial: Trial, cut: PowerCut) -> int:

@@ -11,15 +11,10 @@ from typing import Any
 
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
-from torture.facts.evidence.walk_document import (
-    DroppedWrite,
-    WalkDocument,
-    WalkedLoss,
-    WalkEngine,
-)
-from torture.facts.recording.crash_state import CrashState, Survivor
+from torture.facts.evidence.walk_document import WalkDocument, WalkedLoss, WalkEngine
+from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import role_of
+from torture.facts.recording.legal import require_legal
 from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
@@ -33,7 +28,7 @@ from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engines.engine import GaveUp, Recovered
 from torture.trials.trial.walk.engines.engines import engines_of
 from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
-from torture.trials.trial.walk.shrink import smallest
+from torture.trials.trial.walk.shrink import dropped_writes, smallest
 from torture.trials.trial.walk.times import Times
 
 _LOSSES_KEPT = 20
@@ -179,6 +174,8 @@ class Walker:
 
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
         """Count a recovery by a fresh NAS; a loss that the engine did not find is the trial's."""
+        if loses:
+            self._require_legal(state)
         self.document = replace(
             self.document,
             fresh=self.document.fresh + 1,
@@ -301,6 +298,7 @@ class Walker:
             return self._contents.inspect(content, self._engines)
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
+        self._require_legal(state.crash_state(self.ground.recording, self._names))
         is_new = len(self._shrunk) < _KINDS_SHRUNK_MAX and not any(
             judged.is_kind_of(known) for known in self._shrunk
         )
@@ -313,8 +311,9 @@ class Walker:
             shrunk = smallest(state, judged, self._judge_state, is_over=self._is_over)
             if shrunk is not None:  # else it came by chance: the state is kept as found
                 state, judged = shrunk
-                dropped = tuple(self._described(write, state.torn) for write in state.dropped)
+                dropped = dropped_writes(state, self.ground.recording)
         crash_state = state.crash_state(self.ground.recording, self._names)
+        self._require_legal(crash_state)
         cut = self.cut_of(crash_state)
         if self.first_loss is None:
             self.first_loss = LostState(state=crash_state, cut=cut)
@@ -329,20 +328,9 @@ class Walker:
         )
         self.document = replace(self.document, losses=(*self.document.losses, loss))
 
-    def _described(self, submission: int, torn: Survivor | None) -> DroppedWrite:
-        recording = self.ground.recording
-        event = recording.events[submission]
-        assert event.disk is not None
-        is_write = event.kind is Kind.WRITE_SUBMIT
-        return DroppedWrite(
-            disk=recording.disks[event.disk].name,
-            role=role_of(recording.payload(event)) if is_write else event.kind,
-            offset_bytes=event.offset,
-            length_bytes=event.length,
-            sectors_kept=(
-                len(torn.sectors or ()) if torn is not None and torn.submission == submission else 0
-            ),
-        )
+    def _require_legal(self, state: CrashState) -> None:
+        """Raise `HarnessError` for a loss in a state that no cut leaves: it is no loss."""
+        require_legal(self.ground.recording, state, self._trial.disks_left)
 
 
 def _number_of_ones(counts: Mapping[Any, int]) -> int:
