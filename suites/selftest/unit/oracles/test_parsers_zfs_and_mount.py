@@ -40,7 +40,39 @@ IMPORTS = {
     ),
     "import-no-such-pool": None,
     "import-other-host": None,
+    "import-imported-on-host": None,
 }
+REFUSED_BY_US = """\
+pool is formatted using an unsupported ZFS version
+pool is imported on nas2 (hostid: 0x4f3c2a1b)
+pool is imported on host 'nas2' (hostid=4f3c2a1b).
+pool is imported on a different host
+pool was previously in use from another system.
+pool has the multihost property on and the
+the multihost claim could not be written to a device
+I/O errors occurred while writing the multihost claim.
+unsupported version or feature
+one or more devices is read only
+one or more devices are already in use
+new name of at least one dataset is longer than the maximum allowable length
+a pool with that name already exists
+a pool with that name is already created/imported,
+no such pool available
+no such pool or dataset
+more than one matching pool
+pool already exists
+pool is busy
+pool is read-only
+pool export in progress
+out of space
+permission denied
+delegated administration is disabled on pool
+bad address
+signal received
+the loaded zfs module does not support this operation. A reboot may be required to enable it.
+Cannot allocate memory""".splitlines()
+"""First lines of refusals that judge no data (OpenZFS 2.1.11 to 2.4.4: `do_import` and its callers in
+`cmd/zpool/zpool_main.c`, `zpool_import_props` and `zpool_standard_error_fmt` in libzfs)."""
 MOUNTS = {
     "mounted": Attempt(is_done=True),
     "refused-bad-superblock": Attempt(
@@ -92,6 +124,13 @@ def test_an_import_is_understood(case: str) -> None:
             parse_import(output)
     else:
         assert parse_import(output) == expected
+
+
+@pytest.mark.parametrize("reason", REFUSED_BY_US)
+def test_a_refusal_that_judges_no_data_is_no_loss(reason: str) -> None:
+    output = recording("zpool/import-hopeless")
+    with pytest.raises(UnreadableError, match="pool"):
+        parse_import(replace(output, stderr=f"cannot import 'tank': {reason}\n"))
 
 
 @pytest.mark.parametrize("case", MOUNTS)
