@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import Attempt
-from torture.oracles.verdict.mount import parse_mount, read_kernel_log
+from torture.oracles.verdict.mount import parse_mount, read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zpool import parse_import
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -43,7 +43,6 @@ IMPORTS = {
     "import-imported-on-host": None,
 }
 REFUSED_BY_US = """\
-pool is formatted using an unsupported ZFS version
 pool is imported on nas2 (hostid: 0x4f3c2a1b)
 pool is imported on host 'nas2' (hostid=4f3c2a1b).
 pool is imported on a different host
@@ -51,7 +50,6 @@ pool was previously in use from another system.
 pool has the multihost property on and the
 the multihost claim could not be written to a device
 I/O errors occurred while writing the multihost claim.
-unsupported version or feature
 one or more devices is read only
 one or more devices are already in use
 new name of at least one dataset is longer than the maximum allowable length
@@ -228,22 +226,90 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     assert not failed.disk_failed
 
 
+_REQUEST = "dev {}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+
+
 @pytest.mark.parametrize(
-    ("line", "is_the_clients"),
+    ("line", "has_failed"),
     [
-        *((f"I/O error, dev {name}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", True)
-          for name in ("vdb", "sda", "nvme0n1", "nvme0c1n1")),
+        *((f"I/O error, {_REQUEST.format(name)}", True)
+          for name in ("vda", "vdb", "vda1", "sda", "sda2", "nvme0n1", "nvme0n1p2", "nvme0c1n1", "dm-0")),
+        *((f"{status} error, {_REQUEST.format('sda')}", True)
+          for status in ("timeout", "critical space allocation", "recoverable transport",
+                         "critical target", "reservation conflict", "critical medium",
+                         "protection", "device offline", "blk_update_request: I/O")),
+        *((f"{status} error, {_REQUEST.format('sda')}", False)
+          for status in ("operation not supported", "nonblocking retry")),
+        ("critical target error, dev sda, sector 123 op 0x3:(DISCARD) flags 0x0 phys_seg 1", False),
+        ("blk_update_request: I/O error, dev sda, sector 2056 flags 0", True),
+        ("I/O error, dev loop0, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1", False),
+        ("Buffer I/O error on dev vdb, logical block 97, async page read", True),
+        ("sd 2:0:0:0: Device offlined - not ready after error recovery", True),
+        ("sd 2:0:0:0: rejecting I/O to offline device", True),
+        ("sd 2:0:0:0: rejecting I/O to dead device", True),
+        (" session1: session recovery timed out after 120 secs", True),
+        (" connection1:0: detected conn error (1021)", False),
         ("block nvme0n1: no available path - failing I/O", True),
-        ("I/O error, dev vda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", False),
         ("block nvme0n1: no usable path - requeuing I/O", False),
+        ("nvme nvme0: Removing controller (16770)...", False),
         ("BTRFS error (device sda): bad tree block start, mirror 1 want 50413568 have 0", False),
     ],
 )  # fmt: skip
 def test_a_failed_request_is_distinguished_from_the_disks_content(
-    line: str, is_the_clients: bool
+    line: str, has_failed: bool
 ) -> None:
     log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")
-    assert read_kernel_log(log).disk_failed is is_the_clients
+    assert read_kernel_log(log).disk_failed is has_failed
+
+
+def test_a_path_of_several_is_no_disk() -> None:
+    lost = (
+        f"recoverable transport error, {_REQUEST.format('sda')}\n"
+        "session1: session recovery timed out after 2 secs\n"
+        "device-mapper: multipath: 254:0: Failing path 8:0.\n"
+    )
+    log = recording("kernel/log-replayed")
+    assert not read_kernel_log(replace(log, stdout=lost)).disk_failed
+    lost += f"I/O error, {_REQUEST.format('dm-0')}\n"
+    assert read_kernel_log(replace(log, stdout=lost)).disk_failed
+
+
+def test_a_disk_that_fails_after_the_last_unmount_is_told_apart() -> None:
+    assert read_kernel_log(recording("kernel/disk-offlined")).disk_failed
+    unused = recording("kernel/path-gone-after-unmount")
+    log = read_kernel_log(unused)
+    assert (log.disk_failed, log.disk_failed_later) == (False, True)
+    mounted = "[  240.0] EXT4-fs (nvme1n1): mounted filesystem r/w\n"
+    again = read_kernel_log(replace(unused, stdout=unused.stdout + mounted))
+    assert (again.disk_failed, again.disk_failed_later) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_dead"),
+    [
+        *((f"{fault}: {code} [#1] PREEMPT SMP NOPTI", True)
+          for fault, code in (
+              ("Oops: general protection fault, probably for non-canonical address 0x1a00bb", "0000"),
+              ("general protection fault, probably for non-canonical address 0x1a00bb", "0000"),
+              ("Oops", "0002"), ("invalid opcode", "0000"), ("divide error", "0000"),
+              ("Internal error: Oops - BUG", "00000000f2000800"))),
+        ("kernel BUG at lib/list_debug.c:59!", True),
+        ("BUG: kernel NULL pointer dereference, address: 0000000000000008", True),
+        ("BUG: unable to handle page fault for address: ffffa0dd40000000", True),
+        ("BUG: IRQ stack guard page was hit at 00000000ca4f1c3d", True),
+        ("Unable to handle kernel paging request at virtual address dead000000000108", True),
+        ("Kernel panic - not syncing: Fatal exception", True),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]", False),
+        ("BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 33s!", False),
+        ("BUG: scheduling while atomic: txg_sync/812/0x00000002", False),
+        ("INFO: task txg_sync:812 blocked for more than 120 seconds.", False),
+        ("WARNING: CPU: 0 PID: 1 at fs/inode.c:333 drop_nlink+0x2e/0x40", False),
+    ],
+)  # fmt: skip
+def test_a_thread_of_the_nas_that_died_of_a_fault_is_seen(line: str, is_dead: bool) -> None:
+    said = read_nas_log([f"[   12.3] {line}"]).panics
+    assert bool(said) is is_dead
+    assert all(words in line for words in said)
 
 
 def test_a_pool_that_lost_its_log_device_says_so() -> None:

@@ -26,14 +26,12 @@ _REASONS_OF_OURS = (
     "a pool with that name",
     "no such pool",
     "more than one matching pool",
-    "pool is formatted using an unsupported ZFS version",
     "pool is imported on ",
     "pool was previously in use",
     # libzfs_pool.c: `zpool_import_props`
     "pool has the multihost property on",
     "the multihost claim could not be written",
     "I/O errors occurred while writing the multihost claim",
-    "unsupported version or feature",
     "one or more devices is read only",
     "one or more devices are already in use",
     "new name of at least one dataset",
@@ -57,7 +55,8 @@ _REASONS_OF_OURS = (
 """Refusals that say nothing about the cut's effect, by the functions that print them (OpenZFS 2.1.11
 to 2.4.4). `no such pool available` is among them: its disks were not there, because a cut does not
 wipe all four labels of a disk. An import on another host is, too: no data was judged. Every other
-refusal is the pool's own, also in unknown words."""
+refusal is the pool's own, also in unknown words: this ZFS had the pool imported before the cut, so
+even an unsupported feature is the cut's effect."""
 REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",
