@@ -55,8 +55,8 @@ _REASONS_OF_OURS = (
 """Refusals that say nothing about the cut's effect, by the functions that print them (OpenZFS 2.1.11
 to 2.4.4). `no such pool available` is among them: its disks were not there, because a cut does not
 wipe all four labels of a disk. An import on another host is, too: no data was judged. Every other
-refusal is the pool's own, also in unknown words: this ZFS had the pool imported before the cut, so
-even an unsupported feature is the cut's effect."""
+refusal is the pool's own, also in unknown words. This ZFS had the pool imported before the cut: even
+an unsupported feature is the cut's effect."""
 REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",
