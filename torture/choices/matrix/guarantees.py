@@ -46,6 +46,12 @@ def content_is_safe_in(cell: Cell) -> bool:
     return names_are_volatile_in(cell) and is_safe
 
 
+def keeps_flushed_data(cell: Cell) -> bool:
+    """Whether theory promises that data which the client flushed outlive its NAS's loss of power."""
+    together = cell.but(fate=Fate.BOTH_DIE.value)
+    return _guarantee_of(together, flushed_data_sync_of(cell)) is Guarantee.SAFE
+
+
 def _guarantee_of(cell: Cell, acknowledged: Sync) -> Guarantee:
     """That of what is acknowledged with this sync level."""
     keeps_all = cell[DISKS] is Persistence.PLP
