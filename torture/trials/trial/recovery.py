@@ -94,7 +94,8 @@ def bring_nas_back(
         if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
             return None
         observe_status(evidence, nas, zfs)
-        ask(trial.cell[ADMINISTRATION], evidence, nas, Step.ADMINISTRATION_STATE)
+        state, administration = Step.ADMINISTRATION_STATE, trial.cell[ADMINISTRATION]
+        ask(administration, evidence, nas, state, zfs=zfs)
         script = transport.wait_for_volume_script()
         storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
         publishing_ms = trial.clock_ms()
