@@ -92,7 +92,8 @@ def test_ends_are_compared_by_fishers_exact_test(
 ) -> None:
     without = Tried(trials=good + good_losses, losses=good_losses)
     with_it = Tried(trials=bad + bad_losses, losses=bad_losses)
-    expected = stats.fisher_exact([[bad_losses, bad], [good_losses, good]], alternative="greater")
+    table = np.array([[bad_losses, bad], [good_losses, good]])
+    expected = stats.fisher_exact(table, alternative="greater")
     assert differ_p(without, with_it) == pytest.approx(expected.pvalue, abs=1e-9)
 
 
@@ -100,7 +101,7 @@ def test_a_version_unlike_its_side_is_told_by_an_exact_test() -> None:
     tried = {0: Tried(trials=12), 3: Tried(trials=4, losses=4), 6: Tried(trials=8)}
     tried |= {number: Tried(trials=8, losses=6) for number in (7, 8, 9)}
     unlike = unlikeness(tried, 7)
-    one_side = stats.fisher_exact([[4, 0], [0, 20]]).pvalue
+    one_side = stats.fisher_exact(np.array([[4, 0], [0, 20]])).pvalue
     assert unlike[3] == pytest.approx(6 * one_side)
     assert unlike[3] < 0.01
     assert {number: p for number, p in unlike.items() if number >= 7} == {7: 1.0, 8: 1.0, 9: 1.0}
