@@ -153,6 +153,7 @@ def test_a_zfs_that_loses_flushes_is_not_taken_for_a_fault_of_the_chain(proofs: 
     assert proof["error"] is None
     assert proof["proof"]["flushes"] == {"data0": 0}
     detour = proof["proof"]["flushes_without"]
+    assert detour["of_client"] > 0
     assert detour["of_volume"] > 0
     assert proof["proof"]["lost_by_zfs"]
     assert detour["of_disks"]["data0"] > 0
@@ -163,7 +164,7 @@ def test_a_client_that_sends_no_flush_is_refused(proofs: Any) -> None:
     proof = proofs["nobarrier"]
     assert "a flush of the client did not reach the disks" in proof["error"]
     detour = proof["proof"]["flushes_without"]
-    assert detour["of_volume"] == 0
+    assert (detour["of_client"], detour["of_volume"]) == (0, 0)
     assert detour["of_disks"]["data0"] > 0
 
 

@@ -29,6 +29,16 @@ def tool(step: Step, case: str, **changes: Any) -> ToolOutput:
     return replace(output, **changes)
 
 
+def failed_disk(*, after_unmount: bool = False) -> ToolOutput:
+    """The checker's kernel log, in which its disk fails a read: before the last unmount, or after."""
+    line = "[    9.6] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
+    log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+    *before, unmount = log.stdout.splitlines(keepends=True)
+    assert "last unmount" in unmount
+    lines = (*before, unmount, line) if after_unmount else (*before, line, unmount)
+    return replace(log, stdout="".join(lines))
+
+
 def ledger() -> Ledger:
     """Three files made one after the other, then each overwritten; the cut comes at the end."""
     events: list[Event] = [Hello(t_ms=0.0, trial=7, mode="files")]

@@ -26,6 +26,7 @@ from torture.facts.evidence.folder import ToolOutput
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.oracles.audit.invariants import Invariant
+from torture.oracles.verdict.pool_tools.status import CLASSES, pool_in
 from torture.oracles.verdict.unreadable import UnreadableError
 
 SPARES = "spare"
@@ -35,8 +36,11 @@ SPARE = f"{SPARES}0"
 BY_ID = "/dev/disk/by-id/virtio-"
 STATUS = ("zpool", "status", "-j", POOL)
 """zpool-status(8); since OpenZFS 2.3."""
-_CLASSES = ("vdevs", "logs", "special", "dedup")
-"""The keys of `zpool status -j` under which it lists the pool's top-level parts."""
+
+
+_PLAIN = "-H"
+_GET_COLUMNS = 4
+"""zpool-get(8): pool, property, value and source."""
 
 
 class Outcome(StrEnum):
@@ -110,17 +114,14 @@ class Printed:
     outputs: Sequence[ToolOutput]
 
     def pool(self) -> dict[str, Any]:
-        """`zpool status -j` of the one pool; raises `UnreadableError`."""
-        pools = self._document("zpool", "status").get("pools")
-        if not isinstance(pools, dict) or len(pools) != 1:
-            raise UnreadableError("zpool status -j: not the status of one pool")
-        (pool,) = pools.values()
-        if not isinstance(pool, dict) or not isinstance(pool.get("vdevs"), dict):
-            raise UnreadableError("zpool status -j: a pool without vdevs")
+        """The one pool in `zpool status`, of either form; raises `UnreadableError`."""
+        pool = pool_in(self._output("zpool", "status"))
+        if not isinstance(pool.get("vdevs"), dict):
+            raise UnreadableError("zpool status: a pool without vdevs")
         return pool
 
     def state_of(self, part: str) -> str | None:
-        """The state in a part of `zpool status -j`, e.g. in `scan_stats`; None without that part.
+        """The state in a part of `zpool status`, e.g. in `scan_stats`; None without that part.
 
         Raises `UnreadableError`.
         """
@@ -129,7 +130,7 @@ class Printed:
             return None
         state = stats.get("state") if isinstance(stats, dict) else None
         if not isinstance(state, str):
-            raise UnreadableError(f"zpool status -j: {part} without a state")
+            raise UnreadableError(f"zpool status: {part} without a state")
         return state
 
     def tops(self, kind: str = "vdevs") -> dict[str, dict[str, Any]]:
@@ -140,43 +141,46 @@ class Printed:
             (root,) = found.values() if len(found) == 1 else ({},)
             found = children_of(root)
         if not isinstance(found, dict) or not all(isinstance(top, dict) for top in found.values()):
-            raise UnreadableError(f"zpool status -j: invalid {kind}")
+            raise UnreadableError(f"zpool status: invalid {kind}")
         return found
 
     def has_disk(self, serial: str) -> bool:
         """Whether a disk of this serial is part of the pool; raises `UnreadableError`."""
         pool = self.pool()
         return any(
-            name.endswith(serial) for kind in _CLASSES for name, _ in devices_in(pool.get(kind, {}))
+            name.endswith(serial) for kind in CLASSES for name, _ in devices_in(pool.get(kind, {}))
         )
 
     def properties(self) -> dict[str, dict[str, str]]:
-        """The properties of each dataset, snapshot and volume in `zfs list -j`, by name.
+        """The properties of each dataset, snapshot and volume in `zfs list`, by name.
 
         Raises `UnreadableError`.
         """
-        return _values_of(self._document("zfs", "list").get("datasets"), "zfs list -j")
+        output = self._output("zfs", "list")
+        if _PLAIN not in output.argv:
+            return _values_of(_document(output).get("datasets"), "zfs list -j")
+        columns = output.argv[output.argv.index("-o") + 1].split(",")
+        return {
+            row[0]: dict(zip(columns[1:], row[1:], strict=True))
+            for row in _rows(output, len(columns))
+        }
 
     def pool_properties(self) -> dict[str, str]:
-        """`zpool get -j` of the one pool; raises `UnreadableError`."""
-        pools = _values_of(self._document("zpool", "get").get("pools"), "zpool get -j")
+        """The properties of the one pool in `zpool get`; raises `UnreadableError`."""
+        output = self._output("zpool", "get")
+        if _PLAIN in output.argv:
+            pools: dict[str, dict[str, str]] = {}
+            for pool, name, value, _source in _rows(output, _GET_COLUMNS):
+                pools.setdefault(pool, {})[name] = value
+        else:
+            pools = _values_of(_document(output).get("pools"), "zpool get -j")
         if len(pools) != 1:
-            raise UnreadableError("zpool get -j: not the properties of one pool")
+            raise UnreadableError("zpool get: not the properties of one pool")
         return next(iter(pools.values()))
 
     def text(self, program: str) -> str:
         """The output of another program; raises `UnreadableError` unless it returned 0."""
         return self._output(program).stdout
-
-    def _document(self, program: str, verb: str) -> dict[str, Any]:
-        output = self._output(program, verb)
-        try:
-            document = json.loads(output.stdout)
-        except ValueError as error:
-            raise UnreadableError(f"{program} {verb} -j: no JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise UnreadableError(f"{program} {verb} -j: no object")
-        return document
 
     def _output(self, *argv: str) -> ToolOutput:
         for output in self.outputs:
@@ -186,6 +190,27 @@ class Printed:
                     raise UnreadableError(f"{' '.join(argv)} returned {output.exit_code}: {said}")
                 return output
         raise UnreadableError(f"{' '.join(argv)} was not run")
+
+
+def _document(output: ToolOutput) -> dict[str, Any]:
+    said = " ".join(output.argv[:2])
+    try:
+        document = json.loads(output.stdout)
+    except ValueError as error:
+        raise UnreadableError(f"{said} -j: no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise UnreadableError(f"{said} -j: no object")
+    return document
+
+
+def _rows(output: ToolOutput, columns: int) -> list[list[str]]:
+    """The lines of an output without headings: a tab between columns (zfs-list(8), `-H`)."""
+    *lines, rest = output.stdout.split("\n")
+    rows = [line.split("\t") for line in lines]
+    is_text = all(line.replace("\t", "").isprintable() for line in lines)
+    if rest or not rows or not is_text or any(len(row) != columns for row in rows):
+        raise UnreadableError(f"{' '.join(output.argv[:2])} {_PLAIN}: not {columns} columns")
+    return rows
 
 
 def children_of(vdev: dict[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Sight(StrEnum):
     REPLAY = "replay"
     """The walk over the recording's crash states, where there is one."""
     EMPTY = "empty"
-    """The report says that the cut could have lost nothing."""
+    """The report says that the load had stalled, and that the cut could have lost nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

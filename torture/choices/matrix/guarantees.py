@@ -14,9 +14,14 @@ from __future__ import annotations
 
 from torture.choices.matrix.axes import DISKS, FATE, SETTINGS, SLOG, TRANSPORT
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.durability import acknowledged_sync_of
+from torture.choices.matrix.durability import (
+    acknowledged_sync_of,
+    flushed_data_sync_of,
+    names_are_volatile_in,
+)
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.guarantee import Guarantee
 
@@ -32,11 +37,28 @@ def guarantee_of(cell: Cell) -> Guarantee:
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
     both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
     """
+    return _guarantee_of(cell, acknowledged_sync_of(cell))
+
+
+def content_is_safe_in(cell: Cell) -> bool:
+    """Whether a cell whose names may go back guarantees the flushed content of its files all the same."""
+    is_safe = _guarantee_of(cell, flushed_data_sync_of(cell)) is Guarantee.SAFE
+    return names_are_volatile_in(cell) and is_safe
+
+
+def keeps_flushed_data(cell: Cell) -> bool:
+    """Whether theory promises that data which the client flushed outlive its NAS's loss of power."""
+    together = cell.but(fate=Fate.BOTH_DIE.value)
+    return _guarantee_of(together, flushed_data_sync_of(cell)) is Guarantee.SAFE
+
+
+def _guarantee_of(cell: Cell, acknowledged: Sync) -> Guarantee:
+    """That of what is acknowledged with this sync level."""
     keeps_all = cell[DISKS] is Persistence.PLP
     if cell[DISKS] is Persistence.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
         return Guarantee.MAY_LOSE_POOL
     fate = cell[FATE]
-    honest = cell[TRANSPORT].guarantee(sync=acknowledged_sync_of(cell), fate=fate)
+    honest = cell[TRANSPORT].guarantee(sync=acknowledged, fate=fate)
     if honest is not Guarantee.SAFE or not _is_log_forgetful(cell):
         return honest
     return Guarantee.LOSES if fate is Fate.NAS_ONLY else Guarantee.ROLLS_BACK

@@ -29,6 +29,7 @@ class Ledger(GuestWorkload):
 
     name: str = "ledger"
     can_ignore_read_errors: bool = True
+    can_excuse_names: bool = True
     needs_files: bool = False
     readback = READBACK
     readback_after_repair = READBACK_AFTER_REPAIR
@@ -66,6 +67,7 @@ class Ledger(GuestWorkload):
             cut_ms=evidence.cut_ms,
             tears_sectors=terms.tears_sectors,
             ignores_errors=evidence.ignores_read_errors,
+            excuses_names=terms.excuses_names,
         )
 
 

@@ -144,6 +144,8 @@ class Workload(ABC):
     """Whether its acknowledgements are in the client's ledger."""
     can_ignore_read_errors: bool = False
     """Whether `judge` heeds `Evidence.ignores_read_errors`."""
+    can_excuse_names: bool = False
+    """The same of `Terms.excuses_names`."""
     image: str = CLIENT_IMAGE
     """The guest image that its client boots; another one where `CLIENT_IMAGE` lacks its programs."""
     prints_before: int = 0

@@ -1,9 +1,10 @@
 """Which of several versions is the first that loses, by trials of some of them (pure).
 
 Versions are in their order; from one of them on, each has the bug. A version with the bug loses in an
-unknown share of its trials, anything from 0 to 1. One without it loses rarely: any other bug of it is in
-all versions. Each hypothesis, "this one is the first", is equally probable before the first trial. Then
-Bayes' rule gives its probability, and the unknown shares are integrated out (beta-binomial).
+unknown share of its trials, anything from 0 to 1. So does one without it, by other bugs: as probably
+seldom as in any share. Each hypothesis, "this one is the first", is equally probable before the first
+trial. Then Bayes' rule gives its probability, and the unknown shares are integrated out
+(beta-binomial).
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaln
+from scipy.stats import hypergeom
 
 _RARE = (1.0, 20.0)
-"""The beta distribution of the share of a version without the bug: 0.05 on average, mostly less."""
 _ANY = (1.0, 1.0)
+"""Beta distributions of a share: 0.05 on average and mostly less, or anything."""
+_AS_RARE = 1 + 1e-9
+"""Equal probabilities differ by rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +48,11 @@ def first_probabilities(versions: int, tried: Mapping[int, Tried]) -> list[float
     # hypothesis i: the versions before i are without the bug
     trials_before = np.cumsum(trials) - trials
     losses_before = np.cumsum(losses) - losses
-    logs = _evidence(losses_before, trials_before, _RARE) + _evidence(
-        losses.sum() - losses_before, trials.sum() - trials_before, _ANY
+    before = np.logaddexp(
+        _evidence(losses_before, trials_before, _RARE),
+        _evidence(losses_before, trials_before, _ANY),
     )
+    logs = before + _evidence(losses.sum() - losses_before, trials.sum() - trials_before, _ANY)
     logs[0] = -np.inf
     shares = np.exp(logs - logs.max())
     return [float(share) for share in shares / shares.sum()]
@@ -87,16 +93,35 @@ def credible(probabilities: list[float], certainty: float) -> list[int]:
     return sorted(chosen)
 
 
-def shared_probability(without: Tried, with_it: Tried) -> float:
-    """The probability that both ends have the bug, or neither: that their shares do not differ.
+def differ_p(without: Tried, with_it: Tried) -> float:
+    """The probability of ends that differ so much, or more, if they lose alike: Fisher's exact test.
 
-    `without` and `with_it`: the trials of the first version and of the last one.
+    `without` and `with_it`: the trials of the first version and of the last one. One-sided: only the
+    last one may lose more.
     """
     both = without + with_it
-    ends = [(without, _RARE), (with_it, _ANY)]
-    differ = sum(_evidence_of(own, prior) for own, prior in ends)
-    return float(1 / (1 + np.exp(differ - _evidence_of(both, _ANY))))
+    if not without.trials or not with_it.trials:
+        return 1.0
+    return float(hypergeom.sf(with_it.losses - 1, both.trials, both.losses, with_it.trials))
 
 
-def _evidence_of(own: Tried, prior: tuple[float, float]) -> float:
-    return float(_evidence(np.array(own.losses), np.array(own.trials), prior))
+def unlikeness(tried: Mapping[int, Tried], first: int) -> dict[int, float]:
+    """By version, how often chance makes any of them so unlike the others on its side of `first`.
+
+    The model has one share before `first`, and one from there on. A bug that was mended and came back
+    has more. These are exact tests, times their number (Bonferroni).
+    """
+    sides = [[one for one in tried if (one < first) is is_before] for is_before in (True, False)]
+    found: dict[int, float] = {}
+    for side in sides:
+        whole = sum((tried[one] for one in side), Tried())
+        for one in (one for one in side if tried[one].trials):
+            found[one] = _two_sided(tried[one], whole)
+    return {one: min(1.0, p * len(found)) for one, p in found.items()}
+
+
+def _two_sided(own: Tried, whole: Tried) -> float:
+    """The probability of these losses, or any less probable number, if all of a side lose alike."""
+    counts = np.arange(own.trials + 1)
+    chances = hypergeom.pmf(counts, whole.trials, whole.losses, own.trials)
+    return float(chances[chances <= chances[own.losses] * _AS_RARE].sum())

@@ -64,7 +64,17 @@ class ZfsVersion:
 
     def status_command(self, pool: str) -> tuple[str, ...]:
         """The command that prints a pool's state with exact counts: as JSON, or with `-p`."""
-        return ("zpool", "status", "-j" if self.has_json_status else "-p", pool)
+        return self.question(("zpool", "status", "-j", pool))
+
+    def question(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """A command that asks for JSON, as this version answers it: in text where it has no `-j`.
+
+        `zpool status -p` has exact counts; `zfs list` and `zpool get` have lines of columns with `-H`.
+        """
+        if self.has_json_status:
+            return argv
+        plain = "-p" if argv[:2] == ("zpool", "status") else "-H"
+        return tuple(plain if word == "-j" else word for word in argv)
 
 
 def version_names() -> tuple[str, ...]:

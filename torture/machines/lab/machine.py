@@ -27,7 +27,8 @@ from torture.machines.lab.domains import (
     with_console,
 )
 from torture.machines.lab.resume_failures import StartRefused
-from torture.oracles.verdict.boot_verdict import KERNEL_DEATH, end_of_console
+from torture.oracles.verdict.boot_verdict import end_of_console
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
 _LINES = 12

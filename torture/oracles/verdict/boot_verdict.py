@@ -14,6 +14,7 @@ from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.filesystem_verdict import needed_output
 from torture.oracles.verdict.fsck import Attempt, exit_code_of, unreadable
 from torture.oracles.verdict.judgement import PartFinding
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict, worst
@@ -27,11 +28,6 @@ _FSCK = re.compile(
 kernel may write amid these lines, and a console that ends early has only some of them."""
 _IS_UP = re.compile(r"torture: ready\b")
 _KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
-
-KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lockup)")
-"""A kernel's words for its own death. A lockup that a watchdog reports does not count (Linux
-kernel/watchdog.c, kernel/workqueue.c). The guest of a host that stood still for 20 s reports it,
-too, and goes on."""
 
 _INIT_ENDED = "Attempted to kill init!"
 

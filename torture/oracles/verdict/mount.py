@@ -18,6 +18,7 @@ from torture.oracles.verdict.fsck import (
     refuse_codes_beyond,
     unreadable,
 )
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 
 _MOUNT_FAILURE = 32
 _THE_FILESYSTEMS = (
@@ -34,12 +35,40 @@ _REPLAYED = re.compile(
     r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
     r"BTRFS.*: start tree-log replay"
 )
-_DISK_FAILED = re.compile(
-    r"I/O error, dev (vdb|sd[a-z]+|nvme\d+(c\d+)?n\d+),|nvme\d+n\d+: no available path - failing I/O"
+_DISK = r"(?:vd[a-z]+|sd[a-z]+|nvme\d+(?:c\d+)?n\d+|dm-\d+)(?:p?\d+)?"
+"""A guest's own root (vda), the disk that QEMU attaches (vdb), and those of open-iscsi, NVMe/TCP and
+device mapper."""
+_REQUEST_FAILED = (
+    r"(?<!operation not supported)(?<!nonblocking retry)(?<!dm internal retry)"
+    rf" error, dev {_DISK}, sector \d+\b(?! op 0x\w+:\((?:DISCARD|SECURE_ERASE|WRITE_ZEROES)\))|"
+    rf"Buffer I/O error on dev(?:ice)? {_DISK},"
 )
-"""Linux `block/blk-mq.c` reports a request that the disk itself failed.
-`drivers/nvme/host/multipath.c` reports one without a path to the disk. A wrong checksum in btrfs
-gives EIO too, but no line of this kind. The client's disk is vdb, or a disk of open-iscsi or NVMe/TCP."""
+"""Linux `block/blk-mq.c`, `blk_print_req_error`: a request failed with one of the names in
+`block/blk-core.c`, `blk_errors`: `I/O`, `timeout`, `critical medium` and so on. Three of them are no
+failure, and a disk may refuse to discard. `fs/buffer.c`, `buffer_io_error`."""
+_PATH_FAILED = (
+    r"Device offlined - not ready after error recovery|"
+    r"rejecting I/O to (?:offline device|dead device|device being removed)|"
+    r"session\d+: session recovery timed out after \d+ secs"
+)
+"""Linux `drivers/scsi/scsi_error.c`, `scsi_eh_offline_sdevs`; `drivers/scsi/scsi_lib.c`,
+`scsi_device_state_check`; `drivers/scsi/scsi_transport_iscsi.c`, `session_recovery_timedout`. A lost
+connection alone (`detected conn error`) is made again, and its requests wait."""
+_NO_PATH = r"nvme\d+n\d+: no available path - failing I/O"
+"""Linux `drivers/nvme/host/multipath.c`, `nvme_ns_head_submit_bio`. The end of one controller is none:
+another may be a path, too."""
+_DISK_FAILED = re.compile(f"{_REQUEST_FAILED}|{_PATH_FAILED}|{_NO_PATH}")
+"""A wrong checksum in btrfs gives EIO, too, but no line of this kind."""
+_ONE_OF_SEVERAL = re.compile(r"device-mapper: multipath: \S+ Failing path")
+_ALL_PATHS_FAILED = re.compile(rf"(?:{_REQUEST_FAILED.replace(_DISK, r'dm-[0-9]+')})|{_NO_PATH}")
+"""Linux `drivers/md/dm-mpath.c`, `fail_path`: the request goes on over another path. Only the disk of
+device mapper then says that the disk failed."""
+_IN_USE = rf"EXT4-fs \({_DISK}\): mounted|XFS \({_DISK}\): Mounting|BTRFS info .*: first mount of"
+_OUT_OF_USE = (
+    rf"EXT4-fs \({_DISK}\): unmounting|XFS \({_DISK}\): Unmounting|BTRFS info .*: last unmount of"
+)
+_OF_USE = re.compile(rf"(?P<begin>{_IN_USE})|(?P<end>{_OUT_OF_USE}).*")
+"""Linux `fs/ext4/super.c`, `fs/xfs/xfs_mount.c` and `xfs_super.c`, `fs/btrfs/super.c`."""
 _COMPLAINT = re.compile(
     r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
     r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
@@ -69,12 +98,14 @@ _BAD_COPY = re.compile(
 class KernelLog:
     """A client's kernel messages about its filesystem and disk.
 
-    `disk_failed`: the disk failed a request, whatever the filesystem made of it. `bad_copies`: the
-    messages about bad copies, from a filesystem that keeps checksums.
+    `disk_failed`: the disk failed a request, whatever the filesystem made of it.
+    `disk_failed_later`: it did after the filesystem's last unmount, so only a checker could meet it.
+    `bad_copies`: the messages about bad copies, from a filesystem that keeps checksums.
     """
 
     journal_replayed: bool
     disk_failed: bool
+    disk_failed_later: bool
     complaints: tuple[str, ...]
     bad_copies: tuple[str, ...] = ()
 
@@ -91,15 +122,19 @@ def parse_mount(output: ToolOutput) -> Attempt:
     refusal = first_whole_line(output.stderr, "mount: ")
     if refusal is None or not any(reason in refusal for reason in _THE_FILESYSTEMS):
         raise unreadable(output, f"no known reason of the filesystem's: {lines[:1]}")
-    return Attempt(is_done=False, reason=refusal.split(": ", 2)[2])
+    return Attempt(is_done=False, reason=refusal.split(": ", 2)[-1])
 
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
     """The lines of a `dmesg` about filesystems and the disk, as far as it goes; never raises."""
     text = "\n".join(lines_of(output))
+    pattern = _ALL_PATHS_FAILED if _ONE_OF_SEVERAL.search(text) else _DISK_FAILED
+    uses = list(_OF_USE.finditer(text))
+    last_used = uses[-1].end() if uses and uses[-1]["end"] else len(text)
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
-        disk_failed=_DISK_FAILED.search(output.stdout) is not None,
+        disk_failed=pattern.search(text, 0, last_used) is not None,
+        disk_failed_later=pattern.search(text, last_used) is not None,
         complaints=_found(_COMPLAINT, text, words=_COMPLAINT_WORDS),
         bad_copies=_found(_BAD_COPY, text, words=("btrfs",)),
     )
@@ -107,12 +142,17 @@ def read_kernel_log(output: ToolOutput) -> KernelLog:
 
 _PANIC = re.compile(
     r"(VERIFY\w*\(.*\) failed|PANIC at \S+:\d+:|SPLError: .*PANIC|PANIC: |"
-    r"Pool '.*' has encountered an uncorrectable I/O failure and has been suspended).*"
+    r"Pool '.*' has encountered an uncorrectable I/O failure and has been suspended|"
+    rf"{KERNEL_DEATH.pattern}).*"
 )
 """OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c` (`vcmn_err` has
 `PANIC: `, for `zfs_panic_recover` too): the thread that prints it stops for ever. And
-`module/zfs/zio.c`, `zio_suspend`: every thread that waits for the pool stops, too."""
-_PANIC_WORDS = ("verify", "panic", "has encountered an uncorrectable i/o failure")
+`module/zfs/zio.c`, `zio_suspend`: every thread that waits for the pool stops, too. A thread that died
+of a fault of the kernel leaves its locks held."""
+_PANIC_WORDS = (
+    *("verify", "panic", "has encountered an uncorrectable i/o failure"),
+    *("oops", "bug", "[#", "unable to handle kernel"),
+)
 _REPLAY = re.compile(
     r"(ZFS replay transaction error \d+|ZFS read log block error \d+|"
     r"zil_parse: lr_t (overrun|has an invalid reclen)|can't open objset (for )?\d+, error \d+).*"
@@ -126,7 +166,7 @@ _REPLAY_WORDS = ("zfs re", "zil_parse: lr_t", "can't open objset")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NasLog:
-    """Lines in which ZFS gave up, and those in which it could not replay its intent log."""
+    """Lines in which ZFS or its kernel gave up, and those in which it could not replay its intent log."""
 
     panics: tuple[str, ...] = ()
     replay_errors: tuple[str, ...] = ()

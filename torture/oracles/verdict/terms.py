@@ -13,6 +13,10 @@ class Terms:
     """Whether a crash may leave part of a sector of a write in flight."""
     names_are_stable: bool = False
     """Whether a creation, rename or removal is durable once its call returns."""
+    content_is_safe: bool = False
+    """Whether flushed content of files is guaranteed, although their names may go back."""
+    excuses_names: bool = False
+    """Whether each name may be as before its last changes, whatever was acknowledged."""
     repeats_requests: bool = False
     """Whether a NAS that comes back may do a request again that its client had sent before the cut."""
     client_lives: bool = False

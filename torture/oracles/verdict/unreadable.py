@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from torture.facts.evidence.strict_json import strict_json
 
 _Readback = TypeVar("_Readback")
 
@@ -20,7 +21,7 @@ class DidNotWork(UnreadableError):
 def read_whole(text: str, read: Callable[[Any], _Readback]) -> _Readback:
     """The read-back in a stored document; raises `UnreadableError` for a cut-off or garbled one."""
     try:
-        raw = json.loads(text)
+        raw = strict_json(text.encode(errors="replace"))
         if raw["complete"] is not True:
             raise UnreadableError("the read-back does not say that it is complete")
         return read(raw)

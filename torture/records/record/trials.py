@@ -278,14 +278,20 @@ def is_newest(record: TrialRecord) -> bool:
 def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     """The inconclusive records of one cell that need a human's look.
 
-    An empty cut needs none where another one was conclusive: it says nothing, and was drawn again.
+    An empty cut needs none where another one was conclusive: it says nothing, and was drawn again. A
+    load that stalled amid an operation may have met storage that hangs.
     """
     has_conclusive = any(record.is_conclusive for record in records)
     return [
         record
         for record in records
-        if not record.is_conclusive and not (has_conclusive and record.cut.is_empty)
+        if not record.is_conclusive and not (has_conclusive and _is_idle(record.cut))
     ]
+
+
+def _is_idle(cut: CutDocument) -> bool:
+    """Whether a cut was empty, with no operation that waits."""
+    return cut.is_empty and not cut.audit.under_way
 
 
 def outcome_in_short(record: TrialRecord) -> str:

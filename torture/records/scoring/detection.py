@@ -60,7 +60,9 @@ class Detection:
 
 
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee, or is empty.
+    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee.
+
+    An empty cut sees only a fault that empties cuts: a load that stalls.
 
     Raises `ValueError` for a disturbance, which has nothing to see.
     """
@@ -79,7 +81,8 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         amounts_to=dict(fault.amounts_to),
         cuts=len(records),
         detected=sum(
-            record.breaks(Guarantee(record.guarantee)) or Sight.EMPTY in seen
+            record.breaks(Guarantee(record.guarantee))
+            or (fault.seen_by is Sight.EMPTY and Sight.EMPTY in seen)
             for seen, record in zip(sights, records, strict=True)
         ),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},
@@ -103,7 +106,7 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
         said.add(Sight.OUTAGE)
     if record.walk is not None and record.walk.states_lost:
         said.add(Sight.REPLAY)
-    if record.cut.is_empty and not record.is_conclusive:
+    if record.cut.is_empty and record.cut.is_stalled and not record.is_conclusive:
         said.add(Sight.EMPTY)
     return frozenset(said)
 

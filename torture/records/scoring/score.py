@@ -34,7 +34,11 @@ from torture.records.scoring.judge import judge
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of
 from torture.records.scoring.writers import failed_writers
 
-_LOST_BY_ZFS = "before the load ZFS got a flush of the client, and sent none to the log's disks"
+_FLUSH_LOST = {
+    "lost_by_zfs": "before the load ZFS got a flush of the client, and sent none to the log's disks",
+    "lost_by_chain": "before the load the client sent a flush, and none came to ZFS",
+}
+"""By the words of `proof.json`."""
 
 
 def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
@@ -51,7 +55,8 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     proof = _found_in(folder / PROOF)
     advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
-    remarks = (*absence_in_words(absence), *((_LOST_BY_ZFS,) if proof.get("lost_by_zfs") else ()))
+    flush_lost = (words for name, words in _FLUSH_LOST.items() if proof.get(name))
+    remarks = (*absence_in_words(absence), *flush_lost)
     record = replace(
         _record_of(spec),
         judgement=replace(judgement, reasons=(*judgement.reasons, *remarks)),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.choices.matrix.axes import FATE, TRANSPORT, WORKLOAD
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import keeps_flushed_data
 from torture.facts.axes.fate import Fate
 from torture.facts.stats.rates import Rate, rate_of
 from torture.oracles.verdict.verdicts import Verdict
@@ -14,7 +16,8 @@ from torture.report.reading.store import Store
 
 _BLOCK_BYTES = 4096
 """The length of the ledger load's blocks."""
-_NO_PROMISE = "0"
+_NO_PROMISES = ("0", "write through")
+"""Without a cache to flush, no flush is promised anything (sysfs-block)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,8 +64,20 @@ def _tears_within(name: str, record: TrialRecord) -> bool:
     return findings.torn > 0 or (contains_blocks and findings.torn_in_flight > 0)
 
 
-def _is_audited(record: TrialRecord) -> bool:
-    return record.cut.audited.completions is not None
+def _flushes_audited(record: TrialRecord) -> bool:
+    """Whether the audit holds the client's flushes due: the cell's settings must not forgo them."""
+    if record.cut.audited.completions is None:
+        return False
+    try:
+        return keeps_flushed_data(Cell.parse(record.cell))
+    except ValueError:  # a cell of another version
+        return False
+
+
+def _lacks_flushed_data(record: TrialRecord) -> bool:
+    """Whether the audit or the data show it; a client that lives may lack what it never flushed."""
+    has_lost = record.lost > 0 and record.axes.get(FATE.field) != Fate.NAS_ONLY
+    return record.cut.audited.is_broken or has_lost
 
 
 def _lived_on(record: TrialRecord) -> bool:
@@ -94,8 +109,8 @@ _PROMISES = (
     _Promise(
         name="write_cache",
         words="a flush makes all completed writes durable, and so does `FUA` its own",
-        is_asked=_is_audited,
-        is_broken=lambda record: record.cut.audited.is_broken,
+        is_asked=_flushes_audited,
+        is_broken=_lacks_flushed_data,
     ),
     _Promise(
         name="hard",
@@ -136,17 +151,17 @@ def _values_of(key: Sequence[str], records: Sequence[TrialRecord]) -> Iterator[A
     known = {choice.name: choice.words for choice in TRANSPORT.choices}
     release = f"OpenZFS {zfs}, Linux {nas}" + (f", client {client}" if client != nas else "")
     for promise in _PROMISES:
-        having = [record for record in records if promise.name in record.advertised.client]
-        values = dict.fromkeys(_value(promise.name, record.advertised.client) for record in having)
-        values.pop(_NO_PROMISE, None)
-        if not values:
+        name, none = promise.name, ("", *_NO_PROMISES)
+        having = [one for one in records if one.advertised.client.get(name, "") not in none]
+        if not having:
             continue
+        values = dict.fromkeys(_value(name, record.advertised.client) for record in having)
         asked = [record for record in having if promise.is_asked(record)]
         broken = sum(map(promise.is_broken, asked))
         yield AdvertisedValue(
             transport=known.get(transport, transport),
             release=release,
-            name=promise.name,
+            name=name,
             values=f"{', '.join(values)}{_of_volume(promise, having)}",
             words=promise.words,
             broken=rate_of(broken, len(asked)),

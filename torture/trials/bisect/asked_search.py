@@ -73,7 +73,17 @@ class AskedSearch:
         act = "the fix is" if versions.is_of_a_fix else "the first that loses is"
         one_of = "" if len(guilty) == 1 else " one of"
         named = "\n".join(f"  {versions.words(number)}" for number in guilty)
-        return f"{act}{one_of}, with a probability of {found.certainty:.1%}:\n{named}"
+        if found.misfits:
+            unlike = "\n".join(f"  {versions.words(number)}" for number in found.misfits)
+            return (
+                f"there is no first that loses: it was mended and came back, or shares differ. A change "
+                f"is at{one_of}:\n{named}\nThese do not fit, by exact tests:\n{unlike}"
+            )
+        premise = (
+            f"if from one version on each loses in the same share, and none before it does so: of "
+            f"{found.versions[0]} earlier ones {found.tried_before} were tried"
+        )
+        return f"{act}{one_of}, with a probability of {found.certainty:.1%}, {premise}:\n{named}"
 
     def _versions(self) -> Versions:
         if self.tree is None:
@@ -89,7 +99,8 @@ class AskedSearch:
     def _keep(self, versions: Versions, guilty: list[int], found: Found) -> None:
         answer = {
             "versions": [versions.names[number] for number in guilty],
-            "certainty": found.certainty,
+            "certainty": None if found.misfits else found.certainty,
+            "misfits": [versions.names[number] for number in found.misfits],
             "is_fix": versions.is_of_a_fix,
         }
         write_whole(self.folder / _ANSWER, json.dumps(answer).encode())

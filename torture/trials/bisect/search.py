@@ -2,22 +2,24 @@
 
 First the ends are tried. The last version has to lose, and the first one has to lose less. Then each
 step tries the version that is as probably with the bug as without it. So trials go where they tell most,
-and a version that loses seldom is tried more often.
+and a version that loses seldom is tried more often. At the end some earlier versions are tried, amid
+those that were not: a bug that was mended and came back may show there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from torture.errors import HarnessError
 from torture.facts.stats.change_point import (
     Tried,
     credible,
+    differ_p,
     first_probabilities,
-    shared_probability,
     to_try_next,
+    unlikeness,
 )
 from torture.trials.bisect.journal import Journal, Step, tried_of
 from torture.trials.bisect.searched_versions import Versions
@@ -26,8 +28,19 @@ LOSSES_OF_LAST = 2
 """So many must be seen at the last version, or the search has nothing to look for."""
 TRIALS_MAX = 64
 """Of one version: a cell that loses less often takes too long."""
-_SHARED_MAX = 0.05
-"""The ends differ if this is the probability, at most, that they do not."""
+_DIFFER_P_MAX = 0.03
+"""The ends differ if chance alone makes ends that lose alike so different this often, at most.
+
+They are compared after each step, so 6 % of such ends pass (simulated)."""
+_HOPELESS_LOSSES = 4
+"""A first version with so many, and no smaller share than the last one, does not lose less."""
+_CHECKS = 3
+"""So many versions before the first one that loses are tried at the end, amid untried ones."""
+_STRETCH_MIN = 3
+"""Stretches of fewer untried versions are not checked."""
+_MISFIT_P_MAX, _DOUBTFUL_P_MAX = 0.01, 0.3
+"""A version that chance alone makes so unlike its side is named, or is tried again."""
+_DOUBTFUL_TRIALS_MAX = 20
 
 
 class Trier(Protocol):
@@ -44,6 +57,11 @@ class Found:
     versions: tuple[int, ...]
     """Their numbers. Several where those between them cannot be tried."""
     certainty: float
+    """It holds if from one version on each has the bug, and loses in the same share of its trials."""
+    misfits: tuple[int, ...] = ()
+    """The versions by which that is not so: then there is no first one."""
+    tried_before: int = 0
+    """How many of the versions before them had trials."""
 
 
 class Search:
@@ -68,6 +86,33 @@ class Search:
     def run(self) -> Found:
         """Search to the end. Raises `HarnessError` where the ends do not differ or cannot be tried."""
         self._try_ends()
+        checks = 0
+        while True:
+            found = self._narrowed()
+            number = self._doubtful(found)
+            if number is None and checks < _CHECKS:
+                checks += 1
+                number = self._amid_untried(range(1, found.versions[0]))
+            if number is None:
+                return self._with_misfits(found)
+            self._say("checking that no earlier version loses")
+            self._try(number)
+
+    def _with_misfits(self, found: Found) -> Found:
+        unlike = unlikeness(self._all_tried(), found.versions[-1])
+        told = sorted(number for number, p in unlike.items() if p < _MISFIT_P_MAX)
+        tried_before = sum(self._tried(one).trials > 0 for one in range(found.versions[0]))
+        return replace(found, misfits=tuple(told), tried_before=tried_before)
+
+    def _doubtful(self, found: Found) -> int | None:
+        """The version that fits worst, if some more trials may tell whether it does."""
+        unlike = unlikeness(self._all_tried(), found.versions[-1])
+        number = min(unlike, key=lambda one: unlike[one])
+        is_open = _MISFIT_P_MAX <= unlike[number] < _DOUBTFUL_P_MAX
+        return number if is_open and self._tried(number).trials < _DOUBTFUL_TRIALS_MAX else None
+
+    def _narrowed(self) -> Found:
+        """The versions left, once one of them is certain or none can be tried."""
         while True:
             probabilities = self._probabilities()
             following = to_try_next(probabilities, self._untriable())
@@ -79,6 +124,18 @@ class Search:
             self._say(f"{left} versions left")
             self._try(following)
 
+    def _amid_untried(self, side: range) -> int | None:
+        """The middle of the longest stretch without a trial; None where all are short."""
+        skipped = self._untriable()
+        stretches: list[list[int]] = [[]]
+        for number in side:
+            if self._tried(number).trials:
+                stretches.append([])
+            elif number not in skipped:
+                stretches[-1].append(number)
+        longest = max(stretches, key=len)
+        return longest[len(longest) // 2] if len(longest) >= _STRETCH_MIN else None
+
     def _try_ends(self) -> None:
         first, last = 0, len(self._versions.names) - 1
         while self._tried(last).losses < LOSSES_OF_LAST:
@@ -88,9 +145,11 @@ class Search:
                     hint="choose a cell that loses more often, or a longer --duration",
                 )
             self._try(last, must_be_tried=True)
-        while self._shared() > _SHARED_MAX:
+        while differ_p(self._tried(first), self._tried(last)) > _DIFFER_P_MAX:
             following = min(first, last, key=lambda end: self._tried(end).trials)
-            is_hopeless = self._shared() > 1 - _SHARED_MAX and self._tried(first).losses > 1
+            without, with_it = self._tried(first), self._tried(last)
+            is_no_less = without.losses * with_it.trials >= with_it.losses * without.trials
+            is_hopeless = is_no_less and without.losses >= _HOPELESS_LOSSES
             if is_hopeless or self._tried(following).trials >= TRIALS_MAX:
                 raise HarnessError(
                     f"{self._words(first)} lost something in {self._share(first)} trials, "
@@ -114,8 +173,10 @@ class Search:
         self._say(f"  {step.skipped or f'lost something in {self._share(number)} trials'}")
 
     def _probabilities(self) -> list[float]:
-        tried = {number: self._tried(number) for number in range(len(self._versions.names))}
-        return first_probabilities(len(tried), tried)
+        return first_probabilities(len(self._versions.names), self._all_tried())
+
+    def _all_tried(self) -> dict[int, Tried]:
+        return {number: self._tried(number) for number in range(len(self._versions.names))}
 
     def _untriable(self) -> frozenset[int]:
         """Those that were skipped, or tried often enough."""
@@ -128,9 +189,6 @@ class Search:
 
     def _tried(self, number: int) -> Tried:
         return tried_of(self._steps, self._versions.names[number])
-
-    def _shared(self) -> float:
-        return shared_probability(self._tried(0), self._tried(len(self._versions.names) - 1))
 
     def _share(self, number: int) -> str:
         tried = self._tried(number)

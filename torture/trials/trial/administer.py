@@ -21,6 +21,7 @@ from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import ADMINISTRATION as DOCUMENT
 from torture.facts.evidence.folder import AdministrationDocument, Step, load_evidence
 from torture.facts.evidence.strict_json import strict_json
+from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
@@ -50,7 +51,13 @@ def preparation_of(cell: Cell) -> str:
 
 
 def administer(
-    trial: Trial, shelf: Shelf, evidence: EvidenceWriter, loads: Loads, nas: Machine
+    trial: Trial,
+    shelf: Shelf,
+    evidence: EvidenceWriter,
+    loads: Loads,
+    nas: Machine,
+    *,
+    zfs: ZfsVersion,
 ) -> bool:
     """Issue the cell's command at its moment, and return when the cut has to come.
 
@@ -61,7 +68,7 @@ def administer(
     if administration is None or cut is None:
         raise HarnessError(f"{trial.cell.name} has no administration")
     let_load_run(trial.plan.cut, shelf, loads)
-    ask(administration, evidence, nas, Step.ADMINISTRATION_BEFORE)
+    ask(administration, evidence, nas, Step.ADMINISTRATION_BEFORE, zfs=zfs)
     must_be_undone(administration, trial.folder)
     issued_seq = shelf.control.status().seq
     nas.agent.start(("sh", "-c", _script_of(administration)))
@@ -125,13 +132,19 @@ def _returned(trial: Trial, nas: Machine) -> int | None:
 
 
 def ask(
-    administration: Administration | None, evidence: EvidenceWriter, nas: Machine, step: Step
+    administration: Administration | None,
+    evidence: EvidenceWriter,
+    nas: Machine,
+    step: Step,
+    *,
+    zfs: ZfsVersion,
 ) -> None:
     """Ask the questions of a cell's administration, if any; raises `StorageFailed` at a hang."""
     if administration is None:
         return
     for argv in administration.questions:
-        evidence.observe_to_end(nas, step, argv, deadline_s=_LOOK_DEADLINE_S)
+        asked = zfs.question(argv)
+        evidence.observe_to_end(nas, step, asked, deadline_s=_LOOK_DEADLINE_S)
     if step is Step.ADMINISTRATION_STATE:
         history = Step.ADMINISTRATION_HISTORY
         evidence.observe_to_end(nas, history, _HISTORY, deadline_s=_LOOK_DEADLINE_S)
@@ -148,13 +161,15 @@ def must_be_undone(administration: Administration, folder: Path) -> None:
         raise HarnessError(f"the administration was {outcome} before it was begun")
 
 
-def wait_until_done(administration: Administration, evidence: EvidenceWriter, nas: Machine) -> None:
+def wait_until_done(
+    administration: Administration, evidence: EvidenceWriter, nas: Machine, *, zfs: ZfsVersion
+) -> None:
     """Wait until the administration ends, and ask again; raises `StorageFailed` without an end."""
     if administration.activity:
         wait = ("zpool", "wait", "-t", administration.activity, POOL)
         step = Step.ADMINISTRATION_WAIT
         evidence.observe_to_end(nas, step, wait, deadline_s=_WAIT_DEADLINE_S)
-    ask(administration, evidence, nas, Step.ADMINISTRATION_END)
+    ask(administration, evidence, nas, Step.ADMINISTRATION_END, zfs=zfs)
     if administration.at_end:
         step = Step.ADMINISTRATION_AT_END
         evidence.observe_to_end(nas, step, administration.at_end, deadline_s=_LOOK_DEADLINE_S)

@@ -63,7 +63,7 @@ def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Mac
     shelf, administration = machines.shelf, trial.cell[ADMINISTRATION]
     if administration is not None:
         with evidence.stage("wait for administration"):
-            wait_until_done(administration, evidence, nas)
+            wait_until_done(administration, evidence, nas, zfs=machines.lab.zfs)
     with evidence.stage("check"):
         evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = shelf.control.status().seq

@@ -133,7 +133,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)
             if plan.administration is None
-            else administer(trial, shelf, evidence, loads, nas)
+            else administer(trial, shelf, evidence, loads, nas, zfs=machines.lab.zfs)
         )
     with evidence.stage("cut"):
         cut = machines.cut(dying)

@@ -41,8 +41,8 @@ from torture.trials.trial.shared.trial import Trial
 _IMPORT_DEADLINE_S = 300
 _PANIC_PATIENCE_S = 20
 """A thread of ZFS that panics stops for ever. An import that can do without it ends within this time."""
-_REFUSED = 1
-"""The exit code of a refused zpool command; a signal stops a zpool that gave up by itself."""
+_REFUSED, _KILLED = 1, 137
+"""The exit codes of a refused zpool command, and of one whose thread in the kernel died."""
 _SETTLE_DEADLINE_S = 60
 _VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
@@ -94,7 +94,8 @@ def bring_nas_back(
         if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
             return None
         observe_status(evidence, nas, zfs)
-        ask(trial.cell[ADMINISTRATION], evidence, nas, Step.ADMINISTRATION_STATE)
+        state, administration = Step.ADMINISTRATION_STATE, trial.cell[ADMINISTRATION]
+        ask(administration, evidence, nas, state, zfs=zfs)
         script = transport.wait_for_volume_script()
         storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
         publishing_ms = trial.clock_ms()
@@ -156,6 +157,8 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
             tried = _try_import(evidence, nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == 0:
             return True
+        if tried.exit_code == _KILLED:
+            nas.raise_if_dead()
         if tried.exit_code is None:
             hung_s = tried.duration_ms / 1000
             raise StorageFailed(f"the import of the pool hung for {hung_s:.0f} s", machine=nas)

@@ -16,11 +16,13 @@ from suites.selftest.unit.administered import (
     read,
     with_pool,
 )
+from suites.selftest.unit.status_as_text import in_text
 from torture.choices.administration import AXIS
 from torture.choices.administration.protocol import Moment, Outcome
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
+from torture.facts.zfs.versions import zfs_version
 from torture.machines.nas.pool import create_script, pool_disks
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -31,6 +33,29 @@ def test_its_outcome_is_read_from_the_printed_answers(case: str) -> None:
     assert read(case, outputs_of(case)) == outcome.replace("-", " ")
     asked = tuple(output.argv for output in outputs_of(case))
     assert asked == OPERATIONS[name].questions
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_outcome_is_the_same_in_the_text_of_a_zfs_without_json(case: str) -> None:
+    name, _, outcome = case.partition("-")
+    answers = [in_text(output) for output in outputs_of(case)]
+    assert read(case, answers) == outcome.replace("-", " ")
+    old = zfs_version("2.1.11")
+    assert tuple(answer.argv for answer in answers) == tuple(
+        map(old.question, OPERATIONS[name].questions)
+    )
+    assert not any("-j" in answer.argv for answer in answers)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_text_cut_off_amid_a_line_or_garbled_is_never_read_as_anything(case: str) -> None:
+    answers = [in_text(output) for output in outputs_of(case)]
+    for place, answer in enumerate(answers):
+        for stdout in _spoilt(answer.stdout):
+            spoilt = [*answers]
+            spoilt[place] = replace(answer, stdout=stdout)
+            with pytest.raises(UnreadableError):
+                read(case, spoilt)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

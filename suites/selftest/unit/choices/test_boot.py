@@ -194,7 +194,7 @@ def test_last_words_are_those_before_the_kernels_own() -> None:
     assert last_words(DOWN) == "mount: mounting /dev/vdb on /own failed: Invalid argument"
     assert last_words(UP) == "torture: ready"
     assert last_words("") == ""
-    assert last_words("[    1.0] BUG: bad\n") == ""
+    assert last_words("[    1.0] BUG: unable to handle page fault\n") == ""
 
 
 def test_of_an_init_that_ended_its_own_last_lines_are_shown_too() -> None:

@@ -24,6 +24,30 @@ def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "is_safe"),
+    [
+        *(
+            (f"{files}-standard-noslog-files-bothdie", True)
+            for files in ("smb", "samba", "ganesha")
+        ),
+        ("smb-standard-noslog-files-clientlater", True),
+        ("smb-standard-plp-files-bothdie", True),
+        # theory lets these lose content, too
+        ("smb-standard-noslog-files-nasonly", False),
+        ("smb-standard-lost-files-bothdie", False),
+        ("smb-standard-noslog-zilnocacheflush-files-bothdie", False),
+        ("smb-disabled-noslog-files-bothdie", False),
+        # and these may lose no name
+        ("smb-always-noslog-files-bothdie", False),
+        ("nfs4-standard-noslog-files-bothdie", False),
+        ("nfs4-export_async-standard-noslog-files-bothdie", False),
+    ],
+)
+def test_volatile_names_excuse_no_content(name: str, is_safe: bool) -> None:
+    assert terms_of(Cell.parse(name)).content_is_safe is is_safe
+
+
+@pytest.mark.parametrize(
     ("fate", "client_lives"), [("nasonly", True), ("bothdie", False), ("clientlater", False)]
 )
 def test_a_client_lives_where_the_nas_alone_is_cut(fate: str, client_lives: bool) -> None:

@@ -14,7 +14,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import TrialRecord, needing_attention
 from torture.records.scoring.detection import detect, seen_by
 from torture.records.scoring.judge import judge
 from torture.trials.plan.draw import draw_planted
@@ -62,6 +62,22 @@ def test_an_empty_cut_is_how_a_stalled_load_is_seen() -> None:
     detection = detect(FAULT, [empty, empty, intact])
     assert (detection.detected, detection.by[Sight.EMPTY]) == (2, 2)
     assert detection.is_as_predicted
+
+
+def test_an_empty_cut_sees_no_other_fault() -> None:
+    empty = record(Verdict.INCONCLUSIVE, cut("anywhere"))
+    seen = record(Verdict.CORRUPTED, cut("anywhere", lately=1))
+    detection = detect(FAULTS["flush-dropped"], [seen, empty, empty, empty])
+    assert (detection.detected, detection.cuts, detection.inconclusive) == (1, 4, 3)
+
+
+def test_a_stalled_load_is_looked_at_beside_conclusive_ones() -> None:
+    intact = record(Verdict.INTACT, cut("anywhere", lately=1))
+    stalled = record(Verdict.INCONCLUSIVE, cut("anywhere"))
+    idle = replace(
+        stalled, cut=replace(stalled.cut, audit=AuditDocument(under_way=0, acknowledged_lately=0))
+    )
+    assert needing_attention([intact, stalled, idle]) == [stalled]
 
 
 def test_a_fault_may_have_a_load_of_its_own_length() -> None:

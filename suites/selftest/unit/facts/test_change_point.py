@@ -11,10 +11,11 @@ from scipy import integrate, stats
 from torture.facts.stats.change_point import (
     Tried,
     credible,
+    differ_p,
     first_probabilities,
     lossy_probability,
-    shared_probability,
     to_try_next,
+    unlikeness,
 )
 
 _TRIED = st.dictionaries(
@@ -38,7 +39,8 @@ def _chance(tried: dict[int, Tried], first: int) -> float:
 
         return float(integrate.quad(density, 0, 1)[0])
 
-    return side(range(first), (1, 20)) * side(range(first, 5), (1, 1))
+    before = (side(range(first), (1, 20)) + side(range(first), (1, 1))) / 2
+    return before * side(range(first, 5), (1, 1))
 
 
 @given(_TRIED)
@@ -84,10 +86,23 @@ def test_the_next_one_is_the_middle_one_that_can_be_tried(
         assert distances[following] == pytest.approx(min(distances.values()))
 
 
-def test_ends_differ_once_the_good_one_was_tried_enough() -> None:
-    bad = Tried(trials=8, losses=4)
-    shared = [shared_probability(Tried(trials=trials), bad) for trials in (0, 4, 12)]
-    assert shared[0] == pytest.approx(0.5)
-    assert shared[0] > shared[1] > shared[2]
-    assert shared[2] < 0.01
-    assert shared_probability(Tried(trials=8, losses=4), bad) > 0.9
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_ends_are_compared_by_fishers_exact_test(
+    good: int, good_losses: int, bad: int, bad_losses: int
+) -> None:
+    without = Tried(trials=good + good_losses, losses=good_losses)
+    with_it = Tried(trials=bad + bad_losses, losses=bad_losses)
+    table = np.array([[bad_losses, bad], [good_losses, good]])
+    expected = stats.fisher_exact(table, alternative="greater")
+    assert differ_p(without, with_it) == pytest.approx(expected.pvalue, abs=1e-9)
+
+
+def test_a_version_unlike_its_side_is_told_by_an_exact_test() -> None:
+    tried = {0: Tried(trials=12), 3: Tried(trials=4, losses=4), 6: Tried(trials=8)}
+    tried |= {number: Tried(trials=8, losses=6) for number in (7, 8, 9)}
+    unlike = unlikeness(tried, 7)
+    one_side = stats.fisher_exact(np.array([[4, 0], [0, 20]])).pvalue
+    assert unlike[3] == pytest.approx(6 * one_side)
+    assert unlike[3] < 0.01
+    assert {number: p for number, p in unlike.items() if number >= 7} == {7: 1.0, 8: 1.0, 9: 1.0}
+    assert unlikeness({}, 3) == {}

@@ -17,7 +17,8 @@ HEALTHY = tool(Step.POOL_STATUS, "zpool/status-text-scrubbed")
 WITHOUT_LOG = tool(Step.POOL_STATUS, "zpool/status-text-without-log")
 SHORT_OF_A_LEG = tool(Step.POOL_STATUS, "zpool/status-text-short-of-a-leg")
 ERRORS = tool(Step.POOL_STATUS, "zpool/status-text-errors")
-RECORDED = (HEALTHY, WITHOUT_LOG, SHORT_OF_A_LEG, ERRORS)
+WITH_CACHE = tool(Step.POOL_STATUS, "zpool/status-text-with-cache")
+RECORDED = (HEALTHY, WITHOUT_LOG, SHORT_OF_A_LEG, ERRORS, WITH_CACHE)
 
 _SCAN = next(line for line in HEALTHY.stdout.splitlines() if line.startswith("  scan: "))
 _DISK = next(line for line in HEALTHY.stdout.splitlines() if "virtio-data0 " in line)
@@ -38,6 +39,57 @@ def test_a_healthy_pool_is_understood() -> None:
     assert parse_status(HEALTHY) == PoolStatus(
         state="ONLINE", data_errors=0, device_errors=0, unhealthy_devices=(), scrubbed=True
     )
+
+
+def test_a_cache_and_spares_hold_no_part_of_the_pool() -> None:
+    healthy = parse_status(HEALTHY)
+    assert parse_status(WITH_CACHE) == healthy
+    failing = said(
+        ("  vde        ONLINE       0     0     0", "  vde        FAULTED      3     0     9"),
+        of=WITH_CACHE,
+    )
+    assert parse_status(failing) == healthy
+    spares = (
+        "\tspares\n\t  vdf        AVAIL   \n\t  vdg        INUSE     currently in use\n\nerrors:"
+    )
+    assert parse_status(said(("\nerrors:", spares), of=WITH_CACHE)) == healthy
+
+
+@pytest.mark.parametrize("heading", ["dedup", "special", "logs"])
+def test_each_class_of_devices_counts(heading: str) -> None:
+    row = f"\t{heading}\t\n\t  vdx        ONLINE       0     0     7"
+    status = parse_status(said(("\nerrors:", f"{row}\n\nerrors:")))
+    assert (status.device_errors, status.summary) == (7, "ONLINE, 7 device errors")
+
+
+_DATE = "Sun Nov 22 10:10:10 2026"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        f"remove: Removal of vdev 1 copied 1.50M in 0h0m, completed on {_DATE}\n"
+        "\t936 memory used for removed device mappings",
+        f"remove: Evacuation of vdc in progress since {_DATE}\n\t1M copied out of 2M at 1M/s, 50.0% done",
+        f"remove: Removal of vdc canceled on {_DATE}",
+        f"expand: expanded raidz1-0-0 copied 1M in 00:00:03, on {_DATE}",
+        f"expand: expansion of raidz1-0-0 in progress since {_DATE}\n\t1M / 2M copied at 1M/s",
+        f"checkpoint: created {_DATE}, consumes 81.5K",
+        "checkpoint: discarding, 81.5K remaining.",
+        f"  scan: resilvered (mirror-0) 32M in 00:00:03 with 0 errors on {_DATE}",
+        f"  scan: resilver (mirror-0) in progress since {_DATE}\n\t1M resilvered, 50.0% done",
+        f"  scan: resilver (mirror-0) canceled on {_DATE}",
+        f" scrub: scrubbed 3 error blocks in 0 days 00:00:01 on {_DATE}",
+        "    scan warning: skipped blocks that are only referenced by the checkpoint.",
+    ],
+)
+def test_an_operation_beside_the_scrub_changes_nothing(section: str) -> None:
+    more = said((_SCAN, f"{_SCAN}\n{section}"))
+    assert parse_status(more) == parse_status(HEALTHY)
+    for word in ("moval", "vacuation", "xpan", "reated", "iscarding", "esilver", "warning"):
+        if word in section:
+            with pytest.raises(UnreadableError):
+                parse_status(replace(more, stdout=more.stdout.replace(word, "other")))
 
 
 def test_a_pool_that_lost_its_log_device_says_so() -> None:

@@ -14,6 +14,7 @@ from suites.selftest.unit.good_evidence import (
     OLD,
     STATUS,
     evidence,
+    failed_disk,
     ledger,
     tool,
     without,
@@ -94,9 +95,7 @@ def test_a_known_loss_is_a_lower_bound(
 
 
 def test_damage_by_a_failed_disk_of_the_checker_is_no_lower_bound() -> None:
-    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
-    log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
-    failed = replace(log, stdout=log.stdout + line)
+    failed = failed_disk()
     unread = EVERYTHING.replace('"blocks": [4]', '"blocks": ["errno:5"]')
     unscored = without(evidence(failed, found=unread), Step.POOL_SCRUB)
     assert judge(unscored).verdict is Verdict.INCONCLUSIVE

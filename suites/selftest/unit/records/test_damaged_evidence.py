@@ -280,6 +280,6 @@ def test_a_record_whose_name_leads_elsewhere_stays_as_it_is(
 def test_a_read_back_that_is_nested_too_deeply_is_inconclusive() -> None:
     deep = judge(evidence(found="[" * 100_000))
     assert deep.verdict is Verdict.INCONCLUSIVE
-    assert "the output or read-back is nested too deeply" in deep.reasons
+    assert any("the read-back cannot be read" in reason for reason in deep.reasons)
     unchecked = tool(Step.FS_CHECK, "btrfs/clean", exit_code=None)
     assert judge(evidence(unchecked, found="[" * 100_000)).verdict is Verdict.INCONCLUSIVE

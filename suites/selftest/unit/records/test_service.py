@@ -277,16 +277,16 @@ def test_a_folder_is_scored_with_its_speed_and_its_outage(tmp_path: Path) -> Non
     assert any("1 operation was acknowledged while" in reason for reason in record.reasons)
 
 
-@pytest.mark.parametrize("is_lost", [True, False])
-def test_a_flush_that_zfs_lost_before_the_load_is_named(is_lost: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["lost_by_zfs", "lost_by_chain", "none"])
+def test_a_flush_that_was_lost_before_the_load_is_named(lost: str, tmp_path: Path) -> None:
     spec = an_intact_record()
     document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
     write_document(tmp_path, SPEC, document)
-    write_document(tmp_path, PROOF, {"lost_by_zfs": is_lost})
+    write_document(tmp_path, PROOF, {lost: True})
     named = [
         reason for reason in score(tmp_path, timings={}).reasons if "before the load" in reason
     ]
-    assert len(named) == is_lost
+    assert len(named) == (lost != "none")
 
 
 def test_a_verifier_after_the_return_is_held_against_the_former_one(tmp_path: Path) -> None:

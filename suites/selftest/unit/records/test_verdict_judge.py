@@ -16,6 +16,7 @@ from suites.selftest.unit.good_evidence import (
     STATUS,
     WONT_MOUNT,
     evidence,
+    failed_disk,
     ledger,
     read,
     readback,
@@ -178,9 +179,7 @@ def test_a_filesystem_that_does_not_mount_needs_no_unmounting() -> None:
 
 
 def test_a_disk_that_fails_on_a_whole_pool_is_the_machinerys() -> None:
-    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
-    failed = tool(Step.CHECK_DMESG, "kernel/log-replayed")
-    failed = replace(failed, stdout=failed.stdout + line)
+    failed = failed_disk()
     unread = EVERYTHING.replace('"blocks": [4]', '"blocks": ["errno:5"]')
     assert unread != EVERYTHING
     for kind in ("btrfs", "raw"):
@@ -195,6 +194,22 @@ def test_a_disk_that_fails_on_a_whole_pool_is_the_machinerys() -> None:
     assert judge(evidence(failed, errors, found=MIXED)).verdict is Verdict.CORRUPTED
     checksum = tool(Step.CHECK_DMESG, "kernel/csum-failed")
     assert judge(evidence(checksum, found=MIXED)).verdict is Verdict.CORRUPTED
+
+
+def test_a_disk_that_fails_after_the_last_unmount_is_no_fault_if_the_check_vouched() -> None:
+    later = failed_disk(after_unmount=True)
+    assert judge(evidence(later)).verdict is Verdict.INTACT
+    assert judge(evidence(later, found=MIXED)).verdict is Verdict.CORRUPTED
+    unsure = judge(evidence(later, tool(Step.FS_CHECK, "btrfs/chunk-tree-wiped-look")))
+    assert unsure.verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_import_that_a_fault_of_the_kernel_killed_is_an_outage() -> None:
+    killed = tool(Step.POOL_IMPORT, "zpool/import-ok", exit_code=137)
+    assert judge(evidence(killed)).verdict is Verdict.INCONCLUSIVE
+    judgement = judge(evidence(killed, tool(Step.NAS_DMESG, "kernel/nas-oops")))
+    assert (judgement.verdict, judgement.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
+    assert any("general protection fault" in reason for reason in judgement.reasons)
 
 
 def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:

@@ -129,6 +129,43 @@ def test_a_flush_is_held_against_the_audit(tmp_path: Path, broken: int, said: st
     assert _table(tmp_path, records)[1][4].startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("iscsi-standard-noslog-ext4-bothdie", "1/2 50 %"),
+        ("iscsi-standard-noslog-ext4-nasonly", "0/2 0 %"),
+        # here the settings, or a device that lies, forgo what the disk promises
+        ("iscsi-disabled-noslog-ext4-bothdie", "-"),
+        ("iscsi-standard-noslog-zilnocacheflush-ext4-bothdie", "-"),
+        ("iscsi-standard-lying-ext4-bothdie", "-"),
+        ("iscsi-standard-noslog-of_another_version-ext4-bothdie", "-"),
+    ],
+)
+def test_flushes_are_asked_where_they_are_owed(tmp_path: Path, name: str, said: str) -> None:
+    audit = AuditDocument(acknowledgements=9, completions=8, broken=0)
+    known = "of_another" not in name
+    records = [
+        replace(record, cut=replace(record.cut, audit=audit, second=None), cell=name)
+        for record in _records(2, **({"cell": name} if known else {}))
+    ]
+    records[0] = changed(records[0], verdict=Verdict.ROLLED_BACK, lost=88)
+    assert _table(tmp_path, records)[1][4].startswith(said)
+
+
+def test_a_disk_without_a_cache_promises_no_flush(tmp_path: Path) -> None:
+    through = _DISK | {"write_cache": "write through"}
+    assert len(_table(tmp_path, _records(2, client=through))) == 1
+
+
+def test_cuts_without_the_promise_do_not_count(tmp_path: Path) -> None:
+    handles, cell = {"smb_persistent_handles": "1"}, "smb-always-noslog-files-nasonly"
+    made = _records(1, cell=cell, client=handles, writers_failed=1)
+    none = {"smb_persistent_handles": "0"}
+    without = [replace(one, trial=f"{one.trial}-2") for one in _records(3, cell=cell, client=none)]
+    (row,) = _table(tmp_path, made + without)
+    assert (row[2], row[4][:9]) == ("`smb_persistent_handles` is 1", "1/1 100 %")
+
+
 def test_atomic_writes_are_asked_by_their_own_load_alone(tmp_path: Path) -> None:
     disk = _DISK | {"atomic_write_unit_max_bytes": "16384"}
     own = "nvme_tcp_single-standard-noslog-raw-atomic-bothdie"

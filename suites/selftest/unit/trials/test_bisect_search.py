@@ -30,6 +30,8 @@ class Truth:
     first: int
     share: float = 1.0
     share_before: float = 0.0
+    mended: range = range(0)
+    """Versions after the first that have its fix."""
     unbuilt: frozenset[int] = frozenset()
     stops_after: int = 10_000
     seed: int = 1
@@ -42,7 +44,8 @@ class Truth:
         if number in self.unbuilt:
             return Step(version=f"v{number}", skipped="does not build")
         dice = random.Random(f"{self.seed} {number} {batch}")
-        share = self.share if number >= self.first else self.share_before
+        has_bug = number >= self.first and number not in self.mended
+        share = self.share if has_bug else self.share_before
         losses = sum(dice.random() < share for _ in range(_BATCH))
         return Step(version=f"v{number}", trials=_BATCH, losses=losses)
 
@@ -70,7 +73,7 @@ def test_a_bug_that_always_shows_is_found_in_as_many_builds_as_by_halving(
 ) -> None:
     truth = Truth(first=first)
     assert search(truth).versions == (first,)
-    assert len(truth.asked) <= 2 + 6, "the ends, and the binary logarithm of 32, and one"
+    assert len(truth.asked) <= 2 + 6 + 3, "the ends, the binary logarithm of 32, one, and checks"
 
 
 @pytest.mark.parametrize("share", [0.6, 0.4, 0.2])
@@ -89,6 +92,39 @@ def test_a_bug_that_shows_at_times_is_found_with_the_certainty_that_is_said(
 def test_a_loss_of_another_kind_does_not_mislead(search: Run) -> None:
     found = [search(Truth(first=20, share=0.9, share_before=0.03, seed=seed)) for seed in range(20)]
     assert sum(20 in one.versions for one in found) >= 18
+
+
+def test_where_both_ends_lose_the_certainty_holds(search: Run) -> None:
+    right, answered, expected = 0, 0, 0.0
+    for seed in range(30):
+        first = random.Random(seed).randrange(1, _COUNT)
+        try:
+            found = search(Truth(first=first, share=0.6, share_before=0.3, seed=seed))
+        except HarnessError:
+            continue  # so few trials may not tell the ends apart
+        right, answered = right + (first in found.versions), answered + 1
+        expected += found.certainty
+    assert answered >= 20
+    assert right >= expected - 2, f"{right} of {answered} right, {expected:.1f} promised"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_a_bug_that_was_mended_and_came_back_has_no_first_version(
+    search: Run, share: float
+) -> None:
+    told, wrong = 0, 0
+    for seed in range(20):
+        found = search(Truth(first=6, mended=range(13, 22), share=share, seed=seed))
+        told += bool(found.misfits)
+        wrong += not found.misfits and 6 not in found.versions
+    assert wrong <= 1, f"{told} of 20 told, {wrong} wrong with a certainty"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_a_bug_that_stays_is_seldom_told_to_have_been_mended(search: Run, share: float) -> None:
+    found = [search(Truth(first=15, share=share, seed=seed)) for seed in range(40)]
+    assert sum(bool(one.misfits) for one in found) <= 1
+    assert all(0 < one.tried_before <= one.versions[0] for one in found)
 
 
 def test_versions_that_do_not_build_stay_in_doubt(search: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from torture.facts.recording.disks import ShelfDisk
@@ -14,23 +16,28 @@ ONE = {"data0": 0, "slog0": 0, "slog1": 1}
 
 
 @pytest.mark.parametrize(
-    ("of_volume", "of_dataset", "of_disks", "is_by_zfs"),
+    ("of_volume", "of_dataset", "of_disks", "lost_by"),
     [
-        (1, None, BOTH, True),
-        (0, None, BOTH, False),
-        (1, None, ONE, False),
-        (1, None, NEITHER, False),
-        (None, NEITHER, BOTH, True),
-        (None, ONE, BOTH, False),
-        (None, NEITHER, ONE, False),
-        (None, NEITHER, NEITHER, False),
+        (1, None, BOTH, "zfs"),
+        (0, None, BOTH, "chain"),
+        (1, None, ONE, ""),
+        (0, None, ONE, ""),
+        (1, None, NEITHER, ""),
+        (0, None, NEITHER, ""),
+        (None, NEITHER, BOTH, "zfs"),
+        (None, ONE, BOTH, "chain"),
+        (None, NEITHER, ONE, ""),
+        (None, ONE, ONE, ""),
+        (None, NEITHER, NEITHER, ""),
     ],
 )
-def test_zfs_lost_a_flush_that_it_got_and_that_the_disks_would_have_taken(
+def test_a_flush_was_lost_by_a_part_that_got_it_if_the_disks_would_have_taken_it(
     of_volume: int | None,
     of_dataset: dict[str, int] | None,
     of_disks: dict[str, int],
-    is_by_zfs: bool,
+    lost_by: str,
 ) -> None:
-    detour = Detour(of_volume=of_volume, of_dataset=of_dataset, of_disks=of_disks)
-    assert detour.is_lost_by_zfs(LEGS) is is_by_zfs
+    sent = Detour(of_client=1, of_volume=of_volume, of_dataset=of_dataset, of_disks=of_disks)
+    assert sent.is_lost_by_zfs(LEGS) is (lost_by == "zfs")
+    assert sent.is_lost_by_the_chain(LEGS) is (lost_by == "chain")
+    assert not replace(sent, of_client=0).is_lost_by_the_chain(LEGS)

@@ -16,7 +16,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import OUTAGE
 from torture.machines.lab.machine import DiskRefused, Machine
-from torture.oracles.verdict.boot_verdict import KERNEL_DEATH
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, attach_again

@@ -61,7 +61,7 @@ class End:
 
 def parse_runs(stdout: str) -> tuple[Run, ...]:
     """All runs of all objects, one a line; raises `UnreadableError` for a cut-off or garbled one."""
-    lines = (line.encode() for line in stdout.splitlines() if line.strip())
+    lines = (line.encode(errors="replace") for line in stdout.splitlines() if line.strip())
     try:
         return tuple(run for line in lines for run in strictly(_Printed, strict_json(line)).results)
     except ValueError as error:

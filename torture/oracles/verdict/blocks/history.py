@@ -16,6 +16,8 @@ The rules, and their reasons:
   stay as they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
   fsync(2). btrfs, ext4 and xfs give a new file's name sooner: this is allowed, not owed.
+- **Names that may go back.** If the terms excuse names, no new name, rename or removal is ever
+  durable. Each name may stand for any of its files, but the content of that file is owed.
 - **Rename.** The new file is fsynced before it is renamed. So under its final name it is complete
   or not there. rename(2) over an old file never leaves no file.
 - **Growth.** An append in flight may leave any size from old to new. It may leave zeros if the size
@@ -165,13 +167,14 @@ def build_history(
     halves: int = 0,
     takes_garbage: bool = True,
     ignores_errors: bool = False,
+    excuses_names: bool = False,
 ) -> History:
     """The history in a ledger; raises `UnreadableError` when the ledger contradicts itself.
 
     `halves`: the number of sectors in which two writes may have met. A cut leaves one at most: if
     there are more, none is excused.
     """
-    builder = _Builder(is_raw=mode == "raw")
+    builder = _Builder(is_raw=mode == "raw", excuses_names=excuses_names)
     for place, event in enumerate(ledger.events):
         match event:
             case Begin():
@@ -206,8 +209,9 @@ class _Open:
 
 
 class _Builder:
-    def __init__(self, *, is_raw: bool) -> None:
+    def __init__(self, *, is_raw: bool, excuses_names: bool) -> None:
         self._is_raw = is_raw
+        self._excuses_names = excuses_names
         self.names: dict[int, Name] = {}
         self.acknowledged: dict[int, int] = {}
         self._open: dict[int, _Open] = {}
@@ -249,6 +253,8 @@ class _Builder:
             if later:
                 self._unsynced[operation.covers] = later
         for step in operation.steps:
+            if isinstance(step, Binding) and self._excuses_names:
+                continue
             step.durable, step.acknowledgement = place, seq
 
     def failed(self, seq: int) -> None:

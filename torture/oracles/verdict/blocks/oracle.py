@@ -148,10 +148,12 @@ def consult(
     cut_ms: float | None,
     tears_sectors: bool = False,
     ignores_errors: bool = False,
+    excuses_names: bool = False,
 ) -> Findings:
     """The fate of the ledger's acknowledgements; raises `UnreadableError` when the two do not fit.
 
-    `tears_sectors`: as in the cell's terms. `ignores_errors`: unreadable data may be there or not.
+    `tears_sectors`, `excuses_names`: as in the terms. `ignores_errors`: unreadable data may be there or
+    not.
     """
     if ignores_errors and readback.directory_errno is not None:
         raise UnreadableError(f"nothing could be read: errno {readback.directory_errno}")
@@ -163,6 +165,7 @@ def consult(
         halves=halves_in(readback),
         takes_garbage=not readback.finds_halves,
         ignores_errors=ignores_errors,
+        excuses_names=excuses_names,
     )
     account = _Account(history=history, observations=Observations(end=history.end))
     _account_size(account, ledger, readback)

@@ -22,26 +22,41 @@ from torture.oracles.verdict.fsck import (
 
 _CANNOT = "cannot import '"
 _REASONS_OF_OURS = (
+    # zpool_main.c: `zpool_do_import`, `import_pools`, `do_import`
     "a pool with that name",
-    "a pool with that guid",
-    "already exists",
-    "devices are in use",
-    "is currently imported",
     "no such pool",
+    "more than one matching pool",
+    "pool is imported on ",
+    "pool was previously in use",
+    # libzfs_pool.c: `zpool_import_props`
+    "pool has the multihost property on",
+    "the multihost claim could not be written",
+    "I/O errors occurred while writing the multihost claim",
+    "one or more devices is read only",
+    "one or more devices are already in use",
+    "new name of at least one dataset",
+    # libzfs_util.c: `zfs_common_error`, `zpool_standard_error_fmt`, `libzfs_error_description`
+    "already exists",
+    "pool is busy",
+    "pool is read-only",
+    "pool export in progress",
     "out of memory",
     "out of space",
-    "Cannot allocate memory",
     "permission denied",
+    "delegated administration is disabled",
+    "bad address",
+    "signal received",
+    "the loaded zfs module does not support",
+    "operation not supported by zfs kernel module",
+    # strerror(3), of any other error
+    "Cannot allocate memory",
     "Operation not permitted",
-    "pool is busy",
-    "pool may be in use",
-    "pool was previously in use",
-    "The ZFS modules",
 )
-"""Refusals that say nothing about the cut's effect (`zpool_standard_error_fmt` and
-`zpool_import_props` in libzfs). `no such pool available` is among them: its disks were not there,
-because a cut does not wipe all four labels of a disk. Every other refusal is the pool's own, also
-in unknown words."""
+"""Refusals that say nothing about the cut's effect, by the functions that print them (OpenZFS 2.1.11
+to 2.4.4). `no such pool available` is among them: its disks were not there, because a cut does not
+wipe all four labels of a disk. An import on another host is, too: no data was judged. Every other
+refusal is the pool's own, also in unknown words. This ZFS had the pool imported before the cut: even
+an unsupported feature is the cut's effect."""
 REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",

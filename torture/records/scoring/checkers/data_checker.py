@@ -22,6 +22,7 @@ _TORN_SECTOR = (
     "with a part of one sector of a write under way everything is explained: see docs/findings.md, "
     "'A zvol does not keep a sector whole'"
 )
+_CONTENT_LOST = "content that was flushed is gone, and no name that went back explains it"
 _Found = tuple[Findings | None, tuple[str, ...]]
 """The findings about the loads that can be judged, if any can; and the reasons why others cannot."""
 
@@ -83,6 +84,13 @@ def _with_known(
         known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
         reasons = (*found.reasons, why, *known)
         return replace(found, verdict=Verdict.REPAIRED, reasons=reasons)
+    if found.verdict is Verdict.ROLLED_BACK and terms.content_is_safe:
+        sure = [load for load in loads if load.can_excuse_names]
+        excused = replace(terms, excuses_names=True)
+        kept, _ = _judge_loads(evidence, excused, sure, after_repair=False)
+        if kept is not None and kept.verdict is not Verdict.INTACT:
+            reasons = (_CONTENT_LOST, *kept.reasons)
+            return replace(found, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
     if found.verdict is Verdict.CORRUPTED and not terms.tears_sectors:
         torn, _ = _judge_repaired(evidence, replace(terms, tears_sectors=True), filesystem, loads)
         if torn is not None and torn.verdict is Verdict.INTACT:

@@ -18,6 +18,7 @@ from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFindin
 
 _FAILED_DISK = "the checker's disk failed although the pool is whole"
 _PANICS_MAX = 3
+_CHECKS = (Step.FS_CHECK_AFTER_REPAIR, Step.FS_CHECK)
 _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
 
 
@@ -42,8 +43,13 @@ def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerF
 
 
 def _has_failed_disk(evidence: Evidence) -> bool:
-    logs = (evidence.output(step) for step in _LOGS)
-    return any(read_kernel_log(log).disk_failed for log in logs if log is not None)
+    """Whether it failed while something needed it: after the last unmount only the checker does."""
+    outputs = (evidence.output(step) for step in _LOGS)
+    logs = [read_kernel_log(output) for output in outputs if output is not None]
+    checks = (evidence.output(step) for step in _CHECKS)
+    last_check = next((check for check in checks if check is not None), None)
+    has_vouched = last_check is not None and last_check.exit_code == 0
+    return any(log.disk_failed or (log.disk_failed_later and not has_vouched) for log in logs)
 
 
 def check_filesystem(

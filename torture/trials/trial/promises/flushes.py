@@ -1,7 +1,7 @@
 """A client's flush, followed to the disks with the intent log, and to its end where none arrives.
 
-Our own chain and ZFS can both lose it. Only the chain's loss is the machinery's failure: a version
-of ZFS that ignores flushes has to reach its verdict.
+A client that asks for none, and disks that take none, are the machinery's failure. All between them
+is on trial: a target, a server or a version of ZFS that drops flushes has to reach its verdict.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from torture.trials.trial.shared.trial import Trial
 
 DEADLINE_S = 60
 _NAME = ".proof"
+_COUNT_OF_MOUNT = """\
+cat /proc/self/mountstats /proc/fs/cifs/Stats 2> /dev/null |
+awk '$1 ~ /^(WRITE|COMMIT|Flushes):$/ { sent += $2 } END { print sent + 0 }'
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Detour:
     """The places that a flush reached, of those on its way to the disks."""
 
+    of_client: int
+    """Requests to make data durable that the client sent at a synced write."""
     of_volume: int | None
     """Flushes that the zvol got at a synced write of the client. None where there is no zvol."""
     of_dataset: dict[str, int] | None
@@ -41,11 +47,20 @@ class Detour:
 
         Where the client has files, a synced write of the NAS itself stands for the client's.
         """
+        return self._is_of_zfs(holders) and self._reaches(holders)
+
+    def is_lost_by_the_chain(self, holders: Sequence[ShelfDisk]) -> bool:
+        """Whether the client sent a request, and none came to ZFS, which would have taken it."""
+        has_sent = self.of_client > 0 and not self._is_of_zfs(holders)
+        return has_sent and self._reaches(holders)
+
+    def _is_of_zfs(self, holders: Sequence[ShelfDisk]) -> bool:
         if self.of_dataset is None:
-            has_reached_zfs = bool(self.of_volume)
-        else:
-            has_reached_zfs = not any(self.of_dataset.get(disk.serial) for disk in holders)
-        return has_reached_zfs and all(self.of_disks.get(disk.serial) for disk in holders)
+            return bool(self.of_volume)
+        return not any(self.of_dataset.get(disk.serial) for disk in holders)
+
+    def _reaches(self, holders: Sequence[ShelfDisk]) -> bool:
+        return all(self.of_disks.get(disk.serial) for disk in holders)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,11 +75,14 @@ class FlushProof:
     """Asked only where a flush is required and none came."""
     is_lost_by_zfs: bool
     """Whether it was ZFS that lost that flush."""
+    is_lost_by_the_chain: bool
+    """Whether it was lost on its way from the client to ZFS."""
 
     @property
-    def is_lost_by_the_chain(self) -> bool:
-        """Whether a flush was lost that ZFS is not shown to have lost."""
-        return self.detour is not None and not self.is_lost_by_zfs
+    def is_lost_by_us(self) -> bool:
+        """Whether a flush was lost, and nothing that is on trial is shown to have lost it."""
+        is_shown = self.is_lost_by_zfs or self.is_lost_by_the_chain
+        return self.detour is not None and not is_shown
 
     def as_json(self) -> dict[str, Any]:
         """The flushes as plain data."""
@@ -73,6 +91,7 @@ class FlushProof:
             "flush_required": self.is_required,
             "flushes_without": asdict(self.detour) if self.detour else None,
             "lost_by_zfs": self.is_lost_by_zfs,
+            "lost_by_chain": self.is_lost_by_the_chain,
         }
 
 
@@ -88,6 +107,7 @@ def follow_flush(trial: Trial, shelf: Shelf, *, nas: Machine, client: Machine) -
         is_required=is_required,
         detour=detour,
         is_lost_by_zfs=detour is not None and detour.is_lost_by_zfs(holders),
+        is_lost_by_the_chain=detour is not None and detour.is_lost_by_the_chain(holders),
     )
 
 
@@ -107,11 +127,30 @@ def _detour_of(
     """Ask for a flush at each place between the client and the disks."""
     has_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
     in_nas = _synced_write_to(f"{DIRECTORY}/{_NAME}")
+    sent_before = _requests_of(trial, client)
+    of_volume = _flushes_of_zvol(trial, nas, client) if has_zvol else None
+    if not has_zvol:
+        _write_and_sync(trial, client)
     return Detour(
-        of_volume=_flushes_of_zvol(trial, nas, client) if has_zvol else None,
+        of_client=_requests_of(trial, client) - sent_before,
+        of_volume=of_volume,
         of_dataset=None if has_zvol else _flushes_during(trial, shelf, lambda: _run(nas, in_nas)),
         of_disks=_flushes_during(trial, shelf, lambda: _run(nas, pool.flush_disks_script(holders))),
     )
+
+
+def _requests_of(trial: Trial, client: Machine) -> int:
+    """Requests to make data durable that the client has sent so far.
+
+    Of a disk they are its flushes (Linux Documentation/block/stat.rst, `flush I/Os`). Of a mount they
+    are NFS's WRITE and COMMIT (net/sunrpc/stats.c) and SMB's FLUSH (fs/smb/client/smb2ops.c,
+    `smb2_print_stats`).
+    """
+    device = trial.attachment.device
+    if device is None:
+        return int(_run(client, _COUNT_OF_MOUNT))
+    stat = f"/sys/class/block/$(basename $(readlink -f {device}))/stat"
+    return int(_run(client, f"awk '{{ print $16 }}' {stat}"))
 
 
 def _flushes_of_zvol(trial: Trial, nas: Machine, client: Machine) -> int:

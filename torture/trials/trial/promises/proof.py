@@ -1,6 +1,6 @@
 """Proof before use: the write caches of the whole chain, and a client's flush that reaches the disks.
 
-A chain that drops flushes would show every setting as unsafe. A chain without caches would show
+A client that sends no flush would show every setting as unsafe. A chain without caches would show
 every setting as safe.
 """
 
@@ -36,7 +36,7 @@ def prove(
 
     Raises `HarnessError` when a cache is not write-back, or a setting of the cell is not in effect.
     It also raises when no flush reached the disks with the intent log, although one must. Where ZFS
-    itself has lost it, the trial goes on: the cut shows the loss.
+    or the NAS's target or server has lost it, the trial goes on: the cut shows the loss.
     """
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
@@ -62,10 +62,10 @@ def prove(
         raise HarnessError(f"not write-back, so nothing would be tested: {wrong}")
     if unset := {name: seen for name, seen in settings.items() if seen != asked[name].expected}:
         raise HarnessError(f"settings of the cell are not in effect: {unset}")
-    if flushes.is_lost_by_the_chain:
+    if flushes.is_lost_by_us:
         raise HarnessError(
-            "a flush of the client did not reach the disks with the intent log, and ZFS is not shown "
-            f"to have lost it: {flushes.as_json()}",
+            "a flush of the client did not reach the disks with the intent log, and nothing between "
+            f"them is shown to have lost it: {flushes.as_json()}",
             hint=f"read {trial.folder / PROOF}",
         )
 
