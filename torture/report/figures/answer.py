@@ -66,12 +66,17 @@ class Group:
     @property
     def worst_bound(self) -> float:
         """The upper bound of every cell's rate of losses, at 95 % for all cells at once (Bonferroni)."""
-        return self._worst_of([cell.harm for cell in self.cells])
+        return self._worst_of([cell.harm for cell in self.cut_cells])
 
     @property
     def worst_bound_if_lost(self) -> float:
         """The same with each cell's unresolved trials counted as lost."""
-        return self._worst_of([cell.either_way(cell.harm)[1] for cell in self.cells])
+        return self._worst_of([cell.either_way(cell.harm)[1] for cell in self.cut_cells])
+
+    @property
+    def cut_cells(self) -> list[CellFigures]:
+        """The cells with a cut; a walk alone bounds no rate of cuts."""
+        return [cell for cell in self.cells if cell.trials]
 
     @property
     def unresolved(self) -> int:
@@ -108,7 +113,7 @@ class Group:
         bound = bound_in_words(self.worst_bound)
         if self.unresolved:
             bound += f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
-        return f"each of {configurations(len(self.cells))} at most {bound}"
+        return f"each of {configurations(len(self.cut_cells))} at most {bound}"
 
     @property
     def sentence(self) -> str:
@@ -124,7 +129,7 @@ class Group:
             parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
-        if rate.trials and len(self.cells) > 1:
+        if rate.trials and len(self.cut_cells) > 1:
             parts.append(self._worst_in_words)
         if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
@@ -167,7 +172,7 @@ def standing_of(figures: CellFigures) -> Standing:
         case Theory.SAFE:
             if figures.conclusive < CUTS_TO_DETECT:
                 return Standing.TOO_FEW
-            return Standing.OPEN if figures.unresolved else Standing.SAFE
+            return Standing.OPEN if figures.is_open else Standing.SAFE
         case Theory.NONE:
             return Standing.LOST if has_lost else Standing.NOTHING_LOST
         case _:

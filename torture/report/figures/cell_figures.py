@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
 from torture.report.reading.walks import Walked
@@ -84,9 +83,18 @@ class CellFigures(CellRates):
 
     @property
     def is_worse(self) -> bool:
-        """Whether a cut was worse than guaranteed, or a crash state of a safe cell lost something."""
-        has_lost_state = self.walked is not None and self.walked.lost > 0
-        return self.broken > 0 or (has_lost_state and self.guarantee == Guarantee.SAFE)
+        """Whether a cut or a walk was worse than guaranteed."""
+        return self.broken > 0 or self.broken_walks > 0
+
+    @property
+    def broken_walks(self) -> int:
+        """Walks that are worse than guaranteed."""
+        return 0 if self.walked is None else self.walked.broken
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an inconclusive cut or walk may have lost data."""
+        return self.unresolved > 0 or (self.walked is not None and self.walked.inconclusive > 0)
 
 
 def cell_rates(

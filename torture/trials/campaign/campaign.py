@@ -18,6 +18,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.engine_state import stamped
 from torture.trials.campaign.hand_out import HandOut
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.reproducer import keep_reproducer
@@ -309,7 +310,7 @@ class Campaign:
         """Write the record, then inform the schedule; an end while the run stops is no result."""
         if self._is_stopping:
             return
-        record = record.with_relative_paths(self.run)
+        record = stamped(record).with_relative_paths(self.run)
         if record.breaks(Guarantee(record.guarantee)) and not record.fault:
             self._reproduce(number, record)
         with self._changed:
