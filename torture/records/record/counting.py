@@ -20,6 +20,14 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 
+class _Ended(Protocol):
+    @property
+    def is_conclusive(self) -> bool: ...
+
+    @property
+    def is_breach(self) -> bool: ...
+
+
 class _Judged(Protocol):
     @property
     def load(self) -> str: ...
@@ -30,13 +38,8 @@ class _Judged(Protocol):
     @property
     def judged_s(self) -> int: ...
 
-    @property
-    def is_conclusive(self) -> bool: ...
 
-    @property
-    def is_breach(self) -> bool: ...
-
-
+_Try = TypeVar("_Try", bound=_Ended)
 _Record = TypeVar("_Record", bound=_Judged)
 
 
@@ -62,15 +65,14 @@ def latest_judgements(records: Sequence[_Record]) -> list[_Record]:
     return [record for record in records if record.judged_s == latest_s[record.of_try]]
 
 
-def the_one_that_counts(records: Sequence[_Record]) -> _Record:
-    """Of records of one trial, from the earliest on, the one that counts.
+def the_one_that_counts(tries: Sequence[_Try]) -> _Try:
+    """Of the latest judgements of one trial, from the earliest try on, the one that counts.
 
-    Of the latest judgements it is the first breach of the guarantee, a conclusive one rather than an
-    inconclusive one. Without a breach it is the first conclusive record, or else the last. Raises
-    `IndexError` when there is none.
+    It is the first breach of the guarantee, a conclusive one rather than an inconclusive one. Without a
+    breach it is the first conclusive record, or else the last record. Raises `IndexError` when there is
+    none.
     """
-    latest = latest_judgements(records)
-    conclusive = [record for record in latest if record.is_conclusive]
+    conclusive = [record for record in tries if record.is_conclusive]
     breaches = [record for record in conclusive if record.is_breach]
-    breaches += [record for record in latest if record.is_breach]
-    return next(iter(breaches + conclusive), latest[-1])
+    breaches += [record for record in tries if record.is_breach]
+    return next(iter(breaches + conclusive), tries[-1])

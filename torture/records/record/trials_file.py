@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.records.record.counting import by_load, the_one_that_counts
+from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE_BEFORE
 from torture.records.record.trials import Identity, Origin, TrialRecord
@@ -51,7 +51,7 @@ def read_records(path: Path) -> Records:
     lines = list(_lines_of(path))
     records = _by_trial([record for _, record in lines if record is not None])
     return Records(
-        records=tuple(map(the_one_that_counts, records)),
+        records=tuple(the_one_that_counts(latest_judgements(trial)) for trial in records),
         unreadable_lines=sum(record is None and bool(line.strip()) for line, record in lines),
     )
 
@@ -84,7 +84,7 @@ def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     trials = _by_trial([record for _, record in lines if record is not None])
     places = {id(record): place for place, (_, record) in enumerate(lines)}
     for own, now in zip(trials, records, strict=True):
-        counts = the_one_that_counts(own)
+        counts = the_one_that_counts(latest_judgements(own))
         if now != counts:
             content[places[id(counts)]] = _line_of(now).encode()
     content = [

@@ -105,8 +105,7 @@ def _cell(
         "is_sequential": str(figures.harm.is_sequential).lower(),
         "trials": str(figures.trials),
         "broken": str(figures.broken),
-        "walks": str(walks),
-        "broken_walks": str(figures.broken_walks),
+        **{name: str(count) for name, count in figures.walk_counts.items()},
         **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
     }
     for rate in CELL_RATES:
@@ -129,7 +128,7 @@ def _cell(
     elif is_silent:
         message = f"none of {figures.trials} trials was conclusive"
         if figures.walked is not None:
-            message = f"{message}, and none of {figures.walked.inconclusive} walks"
+            message = f"{message}, and no walk"
         ElementTree.SubElement(test, "error", {"type": "inconclusive", "message": message})
     walked = "" if figures.walked is None else f"; {walked_in_words(figures.walked)}"
     _outputs(
@@ -142,8 +141,8 @@ def _cell(
 def _failure(test: ElementTree.Element, figures: CellFigures, store: Store) -> None:
     broken = figures.broken + figures.broken_walks
     counts = [f"{figures.broken} of {figures.trials} trials"] if figures.trials else []
-    if figures.walked is not None:
-        counts.append(f"{figures.broken_walks} of {figures.walked.recordings} walks")
+    if figures.broken_walks:
+        counts.append(f"{figures.broken_walks} of {figures.walk_counts['walks']} walks")
     message = f"{' and '.join(counts)} are worse than the guarantee '{figures.guarantee}'"
     failure = ElementTree.SubElement(
         test, "failure", {"type": "broken guarantee", "message": printable(message)}

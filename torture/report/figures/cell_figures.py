@@ -92,6 +92,19 @@ class CellFigures(CellRates):
         return 0 if self.walked is None else self.walked.broken
 
     @property
+    def walk_counts(self) -> dict[str, int]:
+        """Its walks, as columns of exports; all 0 without one."""
+        walked = self.walked or Walked(recordings=0, states=0, proven=0, lost=0, recordings_lost=0)
+        return {
+            "walks": walked.recordings,
+            "walks_inconclusive": walked.inconclusive,
+            "walks_broken": walked.broken,
+            "walked_states": walked.states,
+            "walked_states_proven": walked.proven,
+            "walked_states_lost": walked.lost,
+        }
+
+    @property
     def is_open(self) -> bool:
         """Whether an inconclusive cut or walk may have lost data."""
         return self.unresolved > 0 or (self.walked is not None and self.walked.inconclusive > 0)

@@ -122,8 +122,8 @@ def count_once(sql: duckdb.DuckDBPyConnection) -> Dropped:
     for records in (
         own for rows in same for own in by_load([_Duplicate(*row[6:]) for row in rows])
     ):
-        counts = the_one_that_counts(records)
         latest = latest_judgements(records)
+        counts = the_one_that_counts(latest)
         first = next((record for record in latest if record.is_conclusive), counts)
         if counts.is_conclusive and first.of_try != counts.of_try:
             first_tries.append((first.place, counts.place))

@@ -9,7 +9,7 @@ from typing import Any
 _QUERY = """
 SELECT
     cell,
-    count(*) FILTER (badness >= 0) AS recordings,
+    count(*) FILTER (badness >= 0 AND walked_states > 0) AS recordings,
     coalesce(sum(walked_states) FILTER (badness >= 0), 0) AS states,
     coalesce(sum(walked_states_proven) FILTER (badness >= 0), 0) AS proven,
     coalesce(sum(walked_states_lost) FILTER (badness >= 0), 0) AS lost,
@@ -17,7 +17,7 @@ SELECT
     coalesce(arg_max(walked_blocks, walked_blocks_run), 0) AS blocks,
     coalesce(max(walked_blocks_run), 0) AS blocks_run,
     count(*) FILTER (broke_guarantee) AS broken,
-    count(*) FILTER (badness < 0) AS inconclusive
+    count(*) FILTER (badness < 0 AND walked_states > 0) AS inconclusive
 FROM walks GROUP BY cell
 """
 
@@ -41,7 +41,18 @@ class Walked:
     broken: int = 0
     """The recordings that are worse than guaranteed, by a state or by their audit."""
     inconclusive: int = 0
-    """Further recordings, whose walks say nothing."""
+    """Further recordings, of which some states were recovered, and whose walks say nothing."""
+
+
+def walked_together(walks: Sequence[Walked]) -> Walked | None:
+    """The walks of several cells together; None without any."""
+    if not walks:
+        return None
+    totals = {
+        name: sum(getattr(own, name) for own in walks) for name in Walked.__dataclass_fields__
+    }
+    most = max(walks, key=lambda own: own.blocks_run)
+    return Walked(**totals | {"blocks": most.blocks, "blocks_run": most.blocks_run})
 
 
 def walked_by_cell(rows: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, Walked]:

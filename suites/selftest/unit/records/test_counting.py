@@ -28,9 +28,6 @@ class Made(NamedTuple):
     is_conclusive: bool
     is_breach: bool = False
     is_loss: bool = False
-    load: str = ""
-    of_try: tuple[float | None, int | None] = (None, None)
-    judged_s: int = 0
 
 
 FAILED, FAILED_AUDIT = Made(False), Made(False, True)

@@ -20,7 +20,9 @@ def counts_of(folder: Path) -> dict[str, int]:
     """The trials, cuts and walked states of all runs in the folder, each trial once and no void one."""
     cuts: dict[tuple[str, ...], list[Json]] = {}
     walks: dict[str, Json] = {}
-    runs = sorted(folder.glob("*/run.json"), key=lambda file: str(json.loads(file.read_text())["begun"]))
+    runs = sorted(
+        folder.glob("*/run.json"), key=lambda file: str(json.loads(file.read_text())["begun"])
+    )
     void: set[str] = set()
     for file in runs:
         void |= {name for name, why in json.loads(file.read_text()).get("void", {}).items() if why}
@@ -30,7 +32,9 @@ def counts_of(folder: Path) -> dict[str, int]:
             if record["trial"] in void or record.get("fault"):
                 continue
             if record.get("origin", "live") == "live":
-                cuts.setdefault((record["trial"], *_versions(record, file.parent)), []).append(record)
+                cuts.setdefault((record["trial"], *_versions(record, file.parent)), []).append(
+                    record
+                )
             elif record["origin"] == "walked" and record.get("walk"):
                 walks.setdefault(record["trial"], record)
     ended = [_the_one(tries) for tries in cuts.values()]

@@ -74,7 +74,10 @@ def test_no_other_module_reads_the_table_of_all_records() -> None:
     ("accuser", "voids"),
     [
         (walk(lost=1), True),
-        (replace(walk(lost=1), origin=Origin.REPLAY, repeats="a trial", trial="a trial.replay"), False),
+        (
+            replace(walk(lost=1), origin=Origin.REPLAY, repeats="a trial", trial="a trial.replay"),
+            False,
+        ),
         (replace(walk(lost=1), origin=Origin.PLANTED, fault="flush-dropped"), False),
         (replace(walk(lost=1), fault="flush-dropped"), False),
     ],
@@ -143,7 +146,9 @@ def test_a_run_of_walks_alone_has_a_verdict_losses_and_failing_tests(tmp_path: P
 
 def test_a_comparison_sees_walks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sound = write_run(tmp_path / "old", [walk(seed=seed) for seed in range(3)])
-    worse = write_run(tmp_path / "new", [walk(seed=seed, lost=7 * (seed == 4)) for seed in (3, 4, 5)])
+    worse = write_run(
+        tmp_path / "new", [walk(seed=seed, lost=7 * (seed == 4)) for seed in (3, 4, 5)]
+    )
     assert print_run_comparison(sound, sound) == 0
     assert print_run_comparison(sound, worse) == EXIT_WORSE
     assert "A guarantee is broken" in capsys.readouterr().out

@@ -191,7 +191,9 @@ def broken_run(folder: Path, ends: dict[Verdict, int], *, broken_audits: int = 0
                 verdict=verdicts[number] if number < len(verdicts) else Verdict.INTACT,
                 lost=0,
                 error=None,
-                cut=replace(record.cut, audit=audit) if number >= 10 - broken_audits else record.cut,
+                cut=replace(record.cut, audit=audit)
+                if number >= 10 - broken_audits
+                else record.cut,
             )
             for number, record in enumerate(records)
         ],
