@@ -38,7 +38,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
-    head = ["cell", "guarantee", "broken", "trials", *seen, *_RATES, "states lost"]
+    head = ["cell", "guarantee", "broken", "trials", "states lost", *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
@@ -48,9 +48,9 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         escaped(figures.guarantee),
         f"**{broken}**" if (broken := figures.broken + figures.broken_walks) else "0",
         str(figures.trials),
+        "" if (walked := figures.walked) is None else f"{walked.lost:,}/{walked.states:,}",
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
         *(rate_in_words(getattr(figures, name), figures.unresolved) for name in _RATES.values()),
-        "" if (walked := figures.walked) is None else f"{walked.lost:,}/{walked.states:,}",
     ]
 
 

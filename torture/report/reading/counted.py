@@ -20,7 +20,6 @@ import duckdb
 
 from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.trials import Origin
-from torture.report.reading.loading import fill
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.text import printable, shortened
 
@@ -135,20 +134,14 @@ def count_once(sql: duckdb.DuckDBPyConnection) -> Dropped:
                 dropped.append(record.place)
                 inconclusive += not record.is_conclusive
                 other_verdict += record.is_conclusive and record.verdict != counts.verdict
-    if dropped:
-        sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
-        fill(sql, "dropped", {"place": "BIGINT"}, [dropped])
-        if first_tries:
-            columns = {"place": "BIGINT", "counts": "BIGINT"}
-            sql.execute("CREATE TEMP TABLE dropped_first (place BIGINT, counts BIGINT)")
-            fill(sql, "dropped_first", columns, zip(*first_tries, strict=True))
-            sql.execute(
-                "INSERT INTO first_tries SELECT records.*, first.counts FROM records "
-                "JOIN dropped_first AS first ON first.place = records.place"
-            )
-            sql.execute("DROP TABLE dropped_first")
-        sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
-        sql.execute("DROP TABLE dropped")
+    if first_tries:
+        sql.execute(
+            "INSERT INTO first_tries SELECT records.*, first.counts FROM records JOIN "
+            "(SELECT unnest(?::BIGINT[]) AS place, unnest(?::BIGINT[]) AS counts) AS first "
+            "ON first.place = records.place",
+            [list(places) for places in zip(*first_tries, strict=True)],
+        )
+    sql.execute("DELETE FROM records WHERE place IN (SELECT unnest(?::BIGINT[]))", [dropped])
     return Dropped(
         records=len(dropped),
         other_verdict=other_verdict,

@@ -44,17 +44,6 @@ class Walked:
     """Further recordings, of which some states were recovered, and whose walks say nothing."""
 
 
-def walked_together(walks: Sequence[Walked]) -> Walked | None:
-    """The walks of several cells together; None without any."""
-    if not walks:
-        return None
-    totals = {
-        name: sum(getattr(own, name) for own in walks) for name in Walked.__dataclass_fields__
-    }
-    most = max(walks, key=lambda own: own.blocks_run)
-    return Walked(**totals | {"blocks": most.blocks, "blocks_run": most.blocks_run})
-
-
 def walked_by_cell(rows: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, Walked]:
     """The walks of all cells that have one; `rows` asks the store."""
     names = Walked.__dataclass_fields__

@@ -297,8 +297,7 @@ class Campaign:
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
         try:
-            deadline_s = self._site.trial_deadline_s + spec.walk_s
-            record = controller.run(spec, deadline_s=deadline_s)
+            record = controller.run(spec, deadline_s=self._site.trial_deadline_s + spec.walk_s)
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)
