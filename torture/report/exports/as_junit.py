@@ -95,8 +95,7 @@ def _cell(
     root: ElementTree.Element, figures: CellFigures, store: Store, *, begun: str, spent_s: float
 ) -> None:
     has_failed = figures.is_worse
-    walks = 0 if figures.walked is None else figures.walked.recordings
-    is_silent = not has_failed and figures.conclusive + walks == 0
+    is_silent = not has_failed and not figures.has_answer
     name = printable(figures.cell)
     properties: dict[str, str] = {
         "guarantee": figures.guarantee,

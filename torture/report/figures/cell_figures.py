@@ -92,6 +92,11 @@ class CellFigures(CellRates):
         return 0 if self.walked is None else self.walked.broken
 
     @property
+    def has_answer(self) -> bool:
+        """Whether a cut or a walk was conclusive."""
+        return self.conclusive > 0 or (self.walked is not None and self.walked.recordings > 0)
+
+    @property
     def walk_counts(self) -> dict[str, int]:
         """Its walks, as columns of exports; all 0 without one."""
         walked = self.walked or Walked(recordings=0, states=0, proven=0, lost=0, recordings_lost=0)

@@ -17,8 +17,8 @@ from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.grid import grid_of
-from torture.report.reading.measurements import Measurement, measurements_of
 from torture.report.reading.store import Store
+from torture.report.trade.measurements import Measurement, measurements_of
 
 ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
 DISABLED = "iscsi-disabled-noslog-btrfs-bothdie"
