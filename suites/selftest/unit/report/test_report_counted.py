@@ -231,3 +231,16 @@ def test_a_rate_says_how_many_states_of_the_suite_it_pools(tmp_path: Path) -> No
             "trials of 2 states of the suite count together: 3 of 0123abcd, 2 of an unknown state"
             in store.notes
         )
+
+
+def test_intact_trials_of_an_older_rule_are_marked(tmp_path: Path) -> None:
+    failed = "operation 71 failed in the client: open, errno 17"
+    first, second, third = cuts(SAFE, 3)
+    older = [
+        changed(first, reasons=(failed,)),
+        changed(second, reasons=(failed,), writers=3),
+        third,
+    ]
+    with Store.open([write_run(tmp_path / "run", older)]) as store:
+        (note,) = store.notes
+    assert note.startswith(f"operations failed in the client of 1 intact trials: 1 of {SAFE.name}.")
