@@ -115,6 +115,9 @@ class Group:
             bound += f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
         return f"each of {configurations(len(self.cut_cells))} at most {bound}"
 
+    def _walked(self, counted: str) -> int:
+        return sum(cell.walk_counts[counted] for cell in self.cells)
+
     @property
     def sentence(self) -> str:
         """E.g. `theory says safe: 0 of 300 cuts lost or damaged data, at most 1.23 % at 95 %`."""
@@ -122,7 +125,7 @@ class Group:
         parts = [f"{self.theory}: {rate.events} of {rate.trials} cuts"]
         if rate.trials == 0:
             of_all = configurations(len(self.cells))
-            parts = [f"{self.theory}: no trial of {of_all} was conclusive"]
+            parts = [f"{self.theory}: no cut of {of_all} was conclusive"]
         elif rate.events == 0:
             parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
         else:
@@ -131,6 +134,9 @@ class Group:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
         if rate.trials and len(self.cut_cells) > 1:
             parts.append(self._worst_in_words)
+        if states := self._walked("walked_states"):
+            lost = self._walked("walked_states_lost")
+            parts.append(f"{lost:,} of {states:,} walked crash states lost something")
         if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):

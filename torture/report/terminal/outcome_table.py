@@ -50,7 +50,7 @@ def _table(rows: Sequence[CellFigures], *, wide: bool, name_columns: int) -> Tab
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1) if wide else (0, 1, 0, 0),
-        caption=f"No trial was {unseen}." if unseen else None,
+        caption=f"No trial was {unseen}." if seen and unseen else None,
         caption_justify="left",
     )
     table.add_column("cell", no_wrap=True)

@@ -42,6 +42,8 @@ def test_the_totals_of_the_report_are_those_of_an_independent_count(tmp_path: Pa
     cuts = f"{expected['cuts']:,}"
     assert f"{cuts} power cuts of {len(cells)} configurations" in page
     assert f"{cuts} trials of" in markdown.read_text()
+    states = f"{expected['losing states']} of {expected['states']:,} walked crash states lost"
+    assert states in markdown.read_text()
 
 
 def test_the_independent_count_has_nothing_of_the_suite() -> None:

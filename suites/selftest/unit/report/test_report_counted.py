@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.report_records import figures_of as run_figures
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
@@ -26,6 +29,7 @@ from torture.report.page.render import render_page
 from torture.report.reading import counted
 from torture.report.reading.store import Store
 from torture.report.terminal.comparing import EXIT_WORSE, print_run_comparison
+from torture.report.terminal.outcome_table import outcome_table
 
 SAFE = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
@@ -127,7 +131,10 @@ def test_a_run_of_walks_alone_has_a_verdict_losses_and_failing_tests(tmp_path: P
     run = write_run(tmp_path / "walks", [walk(lost=7), walk(seed=2, lost=1), walk(seed=3)])
     with Store.open([run]) as store:
         (group,) = answer(cell_figures(store.tallies()))
-        assert "1 configuration worse than predicted" in group.sentence
+        assert group.sentence == (
+            "theory says safe: no cut of 1 configuration was conclusive; 8 of 300 walked crash states "
+            "lost something; 1 configuration worse than predicted"
+        )
         count, losses = store.losses(most=9)
         assert count == len(losses) == 2
         page = render_page(store)
@@ -143,6 +150,16 @@ def test_a_run_of_walks_alone_has_a_verdict_losses_and_failing_tests(tmp_path: P
     assert failure.get("message") == "2 of 3 walks are worse than the guarantee 'safe'"
     assert "walked." in (failure.text or "")
     assert "worse than predicted" in markdown.read_text()
+
+
+def test_the_table_at_a_runs_end_counts_walks_as_the_page_does() -> None:
+    cells = run_figures([walk(lost=7), walk(seed=2), replace(walk(lost=9, seed=3), fault="x")])
+    console = Console(file=io.StringIO(), width=200)
+    with console.capture() as capture:
+        console.print(outcome_table(cells, width=200))
+    table = capture.get()
+    assert "7/200" in table
+    assert "No trial was" not in table
 
 
 def test_a_night_of_walks_alone_has_its_alarm(tmp_path: Path) -> None:
