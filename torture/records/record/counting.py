@@ -36,7 +36,7 @@ class _Judged(Protocol):
     def of_try(self) -> tuple[float | None, int | None]: ...
 
     @property
-    def judged_s(self) -> int: ...
+    def scored_s(self) -> int: ...
 
 
 _Try = TypeVar("_Try", bound=_Ended)
@@ -61,8 +61,8 @@ def latest_judgements(records: Sequence[_Record]) -> list[_Record]:
     """The records without those of a try that was judged again later, in their order."""
     latest_s: dict[object, int] = {}
     for record in records:
-        latest_s[record.of_try] = max(record.judged_s, latest_s.get(record.of_try, 0))
-    return [record for record in records if record.judged_s == latest_s[record.of_try]]
+        latest_s[record.of_try] = max(record.scored_s, latest_s.get(record.of_try, 0))
+    return [record for record in records if record.scored_s == latest_s[record.of_try]]
 
 
 def the_one_that_counts(tries: Sequence[_Try]) -> _Try:

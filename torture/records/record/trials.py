@@ -175,7 +175,7 @@ class TrialRecord(Document):
     """The SHA-256 of the user's file for each load that needs one."""
     engine_state: str = ""
     """The state of the suite that made it (`torture.trials.campaign.engine_state`)."""
-    judged_s: Count = 0
+    scored_s: Count = 0
     """When it was judged, in seconds since 1970; 0 in older records."""
 
     @classmethod

@@ -94,12 +94,12 @@ def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
         where=was.where,
         dead_tries=was.dead_tries,
         engine_state=was.engine_state,
-        judged_s=was.judged_s,
+        scored_s=was.scored_s,
     )
     if now.cut == CutDocument():
         # the cut is unreadable now: the known facts about it stay known
         now = replace(now, cut=was.cut, absence=was.absence)
-    return was if now == was else replace(now, judged_s=int(time.time()))
+    return was if now == was else replace(now, scored_s=int(time.time()))
 
 
 def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:

@@ -74,7 +74,7 @@ class _Duplicate(NamedTuple):
     is_conclusive: bool
     is_breach: bool
     load: str
-    judged_s: int
+    scored_s: int
     cut_ms: float | None
     trial_ms: int | None
 
@@ -113,7 +113,7 @@ def count_once(sql: duckdb.DuckDBPyConnection) -> Dropped:
     """
     identity = "trial, origin, origin_run, zfs, linux_nas, linux_client"
     sql.execute(
-        f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, load_asked, judged_s, "
+        f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, load_asked, scored_s, "
         f"cut_ms, trial_ms FROM records SEMI JOIN "
         f"(SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) "
         f"USING ({identity}) ORDER BY {identity}, place"

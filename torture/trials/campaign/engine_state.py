@@ -35,4 +35,4 @@ def engine_state(checkout: Path = CHECKOUT) -> str:
 
 def stamped(record: TrialRecord) -> TrialRecord:
     """The record of a trial that has just been made and judged by this suite."""
-    return replace(record, engine_state=engine_state(), judged_s=int(time.time()))
+    return replace(record, engine_state=engine_state(), scored_s=int(time.time()))

@@ -228,7 +228,7 @@ def test_the_latest_judgement_of_a_try_counts_wherever_it_stands(
 ) -> None:
     (cut,) = cuts(SAFE, 1)
     accused = changed(cut, verdict=Verdict.CORRUPTED, lost=3)
-    cleared = replace(cut, load_ms=8_000, judged_s=1_800_000_000)
+    cleared = replace(cut, load_ms=8_000, scored_s=1_800_000_000)
     pair = [accused, cleared] if is_copy_later else [cleared, accused]
     runs = [write_run(tmp_path / f"{place}", [one]) for place, one in enumerate(pair)]
     figures = figures_of(*runs)
