@@ -11,7 +11,8 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord, breaches_in_words, needing_attention
+from torture.records.record.outcome_in_words import breaches_in_words
+from torture.records.record.trials import TrialRecord, needing_attention
 from torture.trials.campaign.campaign import Campaign
 
 

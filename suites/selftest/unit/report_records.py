@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from suites.selftest.unit.made_records import trial_record
@@ -20,6 +21,8 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import TrialRecord
+from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.reading.store import Store
 
 BEGUN = "2026-11-21T09:10:24+0000"
 
@@ -73,6 +76,14 @@ def write_run(
         for record in records:
             file.write(json.dumps(record.as_json(), separators=(",", ":")) + "\n")
     return folder
+
+
+def figures_of(records: Iterable[TrialRecord], **of_run: Any) -> tuple[CellFigures, ...]:
+    """The figures of each cell in a run of these records."""
+    with TemporaryDirectory() as folder:
+        run = write_run(Path(folder) / "run", records, **of_run)
+        with Store.open([run]) as store:
+            return cell_figures(store.tallies())
 
 
 def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:

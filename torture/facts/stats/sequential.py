@@ -168,7 +168,7 @@ class Counted(StrEnum):
     """The rate that a question is about, among conclusive trials."""
 
     LOSS = "loss"
-    """An acknowledged write is missing."""
+    """An acknowledged write is missing, or the verdict is worse than consistent but old."""
     CORRUPTION = "corruption"
     """The verdict is worse than consistent but old."""
 

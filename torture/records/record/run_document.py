@@ -83,6 +83,8 @@ class RunDocument(Document):
     """Remarks on the files of a merged run's parts."""
     void: dict[str, str] = field(default_factory=dict)
     """Trials that are in no rate, each with the reason; a human writes it."""
+    engine_state: str = ""
+    """The state of the suite (`torture.trials.campaign.engine_state`); empty in older runs."""
     others: dict[str, Any] = field(default_factory=dict)
     """Fields of another version of the suite."""
 

@@ -6,7 +6,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self
@@ -102,12 +102,12 @@ class Origin(StrEnum):
 
 
 class Identity(NamedTuple):
-    """The mark of one trial: records with the same identity are of the same trial."""
+    """The mark of one trial, but for its load (`torture.records.record.counting.by_load`)."""
 
     trial: str
     origin: Origin
     run: str
-    """The run that made a replay or rerun, for a trial may have several; else empty."""
+    """The run that made a replay, a rerun or a measurement, for a trial may have several; else empty."""
     zfs: str
     """The version of ZFS. One seed draws the same trial for every version, and each of them counts
     alone."""
@@ -169,6 +169,14 @@ class TrialRecord(Document):
     """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: Count = SCHEMA
     """The schema of the line that was read, 0 if it has none. `as_json` writes the newest."""
+    load_ms: Count = 0
+    """The length of the load phase that was asked for; 0 in older records."""
+    brought: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of the user's file for each load that needs one."""
+    engine_state: str = ""
+    """The state of the suite that made it (`torture.trials.campaign.engine_state`)."""
+    scored_s: Count = 0
+    """When it was judged, in seconds since 1970; 0 in older records."""
 
     @classmethod
     def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -233,7 +241,7 @@ class TrialRecord(Document):
     def breaks(self, guarantee: Guarantee) -> bool:
         """Whether it is worse than guaranteed, by its loss or by the audit of its recording.
 
-        The audit's invariants must hold in every cell, also where a loss is allowed. In a safe
+        So is a walk by any of its states. The audit's invariants must hold in every cell. In a safe
         cell, an acknowledgement without anything that vouches for it is a breach, too. A slightly
         earlier cut would have lost it, and a cut meets one moment of thousands. Where a loss is
         allowed, so is a worthless acknowledgement.
@@ -245,6 +253,7 @@ class TrialRecord(Document):
         return (
             self.cut.audited.is_broken
             or is_unfounded
+            or (self.is_conclusive and any(map(guarantee.is_broken_by, self.walked_verdicts)))
             or guarantee.is_broken_by(
                 self.verdict,
                 self.rollback_ms,
@@ -256,14 +265,37 @@ class TrialRecord(Document):
         )
 
     @property
+    def walked_verdicts(self) -> list[Verdict]:
+        """Those of its walk's crash states; another version's words are none."""
+        outcomes = {} if self.walk is None else self.walk.outcomes
+        return [verdict for verdict in Verdict if outcomes.get(verdict)]
+
+    @property
     def is_breach(self) -> bool:
         """Whether it breaks the guarantee that it names; another version's word cannot be broken."""
         is_known = self.guarantee in frozenset(Guarantee)
         return is_known and self.breaks(Guarantee(self.guarantee))
 
+    @property
+    def load(self) -> str:
+        """Its load in words: the length, and the user's files; empty where it does not say the length."""
+        files = (f"{load} {sha256}" for load, sha256 in sorted(self.brought.items()))
+        return ", ".join([f"{self.load_ms} ms", *files]) if self.load_ms else ""
+
+    @property
+    def of_try(self) -> tuple[float | None, int | None]:
+        """Equal in all copies and judgements of one try, and different in another try."""
+        return self.cut.t_ms, self.trial_ms
+
+    @property
+    def trial_ms(self) -> int:
+        """The time of all stages together."""
+        return min(sum(self.timings.values()), 2**62)
+
     def identity(self, *, run: str = "") -> Identity:
         """The identity of its trial, for a record in the file of this run."""
-        made = "" if self.origin is Origin.LIVE else self.origin_run or run
+        is_drawn = self.origin in (Origin.LIVE, Origin.WALKED)
+        made = "" if is_drawn else self.origin_run or run
         where = self.where
         return Identity(
             self.trial, self.origin, made, self.zfs, where.linux_nas, where.linux_client
@@ -292,40 +324,3 @@ def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
 def _is_idle(cut: CutDocument) -> bool:
     """Whether a cut was empty, with no operation that waits."""
     return cut.is_empty and not cut.audit.under_way
-
-
-def outcome_in_short(record: TrialRecord) -> str:
-    """The verdict and the amount of the loss, on a line."""
-    return f"{record.verdict}, {record.lost} of {record.acknowledged} lost"
-
-
-def outcome_in_full(record: TrialRecord) -> tuple[str, ...]:
-    """The reasons of the verdict, or the machinery's error, and the breach of the guarantee."""
-    reasons = record.reasons or ((record.error,) if record.error else ())
-    # a record of another version may have a guarantee that this version does not know
-    is_known = record.guarantee in frozenset(Guarantee)
-    breaches = breaches_in_words(record, Guarantee(record.guarantee)) if is_known else ()
-    return (*reasons, *breaches)
-
-
-def breaches_in_words(record: TrialRecord, guarantee: Guarantee) -> tuple[str, ...]:
-    """Each way in which the record breaks the guarantee; empty where it keeps it."""
-    return tuple(_breaches(record, guarantee)) if record.breaks(guarantee) else ()
-
-
-def _breaches(record: TrialRecord, guarantee: Guarantee) -> Iterator[str]:
-    audit = record.cut.audited
-    if audit.is_broken:
-        times = "once" if audit.broken == 1 else f"{audit.broken} times"
-        yield (
-            f"the audit of the NAS's disks failed {times}: promised data was not on them. "
-            f"This cut was {record.verdict}; a cut at such a moment loses that data"
-        )
-    if guarantee is Guarantee.SAFE and record.absence.unfounded:
-        count = record.absence.unfounded
-        yield f"{count} acknowledgements came while the NAS had no power, without stable storage"
-    is_worse = guarantee.is_broken_by(record.verdict) or not (
-        audit.is_broken or record.absence.unfounded
-    )
-    if is_worse:
-        yield f"the cell is guaranteed to be {guarantee} at worst, and this trial was {record.verdict}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.records.record.counting import the_one_that_counts
+from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE_BEFORE
 from torture.records.record.trials import Identity, Origin, TrialRecord
@@ -48,17 +48,19 @@ class Records:
 
 def read_records(path: Path) -> Records:
     """For every trial the record that counts, in the order of first records; a missing file has none."""
-    found: dict[Identity, list[TrialRecord]] = {}
-    unreadable = 0
-    for line, record in _lines_of(path):
-        if record is None:
-            unreadable += bool(line.strip())
-        else:
-            found.setdefault(record.identity(), []).append(record)
+    lines = list(_lines_of(path))
+    records = _by_trial([record for _, record in lines if record is not None])
     return Records(
-        records=tuple(the_one_that_counts(records) for records in found.values()),
-        unreadable_lines=unreadable,
+        records=tuple(the_one_that_counts(latest_judgements(trial)) for trial in records),
+        unreadable_lines=sum(record is None and bool(line.strip()) for line, record in lines),
     )
+
+
+def _by_trial(records: Sequence[TrialRecord]) -> list[list[TrialRecord]]:
+    found: dict[Identity, list[TrialRecord]] = {}
+    for record in records:
+        found.setdefault(record.identity(), []).append(record)
+    return [trial for same in found.values() for trial in by_load(same)]
 
 
 def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
@@ -78,16 +80,13 @@ def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     it, under a new name. The name is returned; None where nothing changed. Raises `OSError`.
     """
     lines = list(_lines_of(path))
-    found: dict[Identity, dict[int, TrialRecord]] = {}
-    for place, (_, record) in enumerate(lines):
-        if record is not None:
-            found.setdefault(record.identity(), {})[place] = record
     content = [line for line, _ in lines]
-    for own, now in zip(found.values(), records, strict=True):
-        counts = the_one_that_counts(list(own.values()))
+    trials = _by_trial([record for _, record in lines if record is not None])
+    places = {id(record): place for place, (_, record) in enumerate(lines)}
+    for own, now in zip(trials, records, strict=True):
+        counts = the_one_that_counts(latest_judgements(own))
         if now != counts:
-            place = next(place for place, record in own.items() if record is counts)
-            content[place] = _line_of(now).encode()
+            content[places[id(counts)]] = _line_of(now).encode()
     content = [
         line if number == len(content) or line.endswith((b"\n", b"\r")) else line + b"\n"
         for number, line in enumerate(content, start=1)

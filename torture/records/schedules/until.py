@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from torture.choices.matrix.cells import Cell
 from torture.facts.stats.sequential import Answer, Counted, Until
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
@@ -90,10 +89,13 @@ class _Row:
         self._trials = 0
 
     def answered_by(self, spec: TrialSpec, record: TrialRecord, until: Until) -> Settled | None:
-        """The answer after this record of the row, if there is one; inconclusive trials do not count."""
+        """The answer after this record of the row, if there is one; it counts as the page's rates do.
+
+        So neither an inconclusive trial counts, nor one that was cut at the moment of a finding.
+        """
         self._ended[spec.trial] = record
         for counted in self._now_without_gap():
-            if counted.verdict is Verdict.INCONCLUSIVE:
+            if not counted.is_conclusive or counted.cut.confirmed.is_made:
                 continue
             self._trials += 1
             self._events += _happened(counted, until.counted)
@@ -110,7 +112,7 @@ class _Row:
 
 
 def _happened(record: TrialRecord, counted: Counted) -> bool:
-    return record.is_loss if counted is Counted.LOSS else record.verdict.is_corruption
+    return record.verdict.is_corruption or (counted is Counted.LOSS and record.is_loss)
 
 
 def _order(asked: str) -> ScheduleOrder:

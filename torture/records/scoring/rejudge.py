@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,11 +89,17 @@ def rejudge_trial(evidence: Path) -> tuple[TrialRecord | None, TrialRecord]:
 
 
 def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
-    now = replace(score(evidence, timings=was.timings), where=was.where)
+    now = replace(
+        score(evidence, timings=was.timings),
+        where=was.where,
+        dead_tries=was.dead_tries,
+        engine_state=was.engine_state,
+        scored_s=was.scored_s,
+    )
     if now.cut == CutDocument():
         # the cut is unreadable now: the known facts about it stay known
-        return replace(now, cut=was.cut, absence=was.absence)
-    return now
+        now = replace(now, cut=was.cut, absence=was.absence)
+    return was if now == was else replace(now, scored_s=int(time.time()))
 
 
 def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:

@@ -162,4 +162,6 @@ def _record_of(spec: TrialSpec) -> TrialRecord:
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,
+        load_ms=spec.load_ms,
+        brought={brought.load: brought.sha256 for brought in spec.brought},
     )

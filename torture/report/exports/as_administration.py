@@ -11,9 +11,10 @@ from torture.choices.administration.protocol import Moment, Outcome
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.files import write_whole
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.reading.counted import IS_LIVE
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
@@ -30,10 +31,8 @@ def export_administration(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `administration.md`."""
     records = [
         record
-        for _, record in store.lines(only="is_administered")
-        if record.administration is not None
-        and record.origin is Origin.LIVE
-        and record.administration.name in AXIS.names
+        for _, record in store.lines(only=f"is_administered AND {IS_LIVE}")
+        if record.administration is not None and record.administration.name in AXIS.names
     ]
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA} -->"],

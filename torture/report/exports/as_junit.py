@@ -17,6 +17,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.sentence import walked_in_words
 from torture.report.figures.tables import CELL_RATES, EXPORT_SCHEMA
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.runs import RunInfo, folder_in_words
@@ -31,7 +32,7 @@ _UNKNOWN_TIME = "1970-01-01T00:00:00"
 """Ant's schema requires a time, and its reports know no other word for none."""
 
 _BROKEN = """
-SELECT source, trial, verdict, rollback_ms, reasons FROM live WHERE broke_guarantee AND cell = ?
+SELECT source, trial, verdict, rollback_ms, reasons FROM judged WHERE broke_guarantee AND cell = ?
 ORDER BY badness DESC, rollback_ms DESC NULLS LAST, trial LIMIT ?
 """
 
@@ -42,7 +43,7 @@ def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
     The first suite has no test: it has the facts and notes of the whole report.
     """
     spent_s = dict(
-        store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM live GROUP BY cell").fetchall()
+        store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM judged GROUP BY cell").fetchall()
     )
     root = ElementTree.Element("testsuites")
     begun = _begun(store.runs)
@@ -93,8 +94,8 @@ def _suite(
 def _cell(
     root: ElementTree.Element, figures: CellFigures, store: Store, *, begun: str, spent_s: float
 ) -> None:
-    has_failed = figures.broken > 0
-    is_silent = not has_failed and figures.conclusive == 0
+    has_failed = figures.is_worse
+    is_silent = not has_failed and not figures.has_answer
     name = printable(figures.cell)
     properties: dict[str, str] = {
         "guarantee": figures.guarantee,
@@ -103,6 +104,7 @@ def _cell(
         "is_sequential": str(figures.harm.is_sequential).lower(),
         "trials": str(figures.trials),
         "broken": str(figures.broken),
+        **{name: str(count) for name, count in figures.walk_counts.items()},
         **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
     }
     for rate in CELL_RATES:
@@ -124,19 +126,23 @@ def _cell(
         _failure(test, figures, store)
     elif is_silent:
         message = f"none of {figures.trials} trials was conclusive"
+        if figures.walked is not None:
+            message = f"{message}, and no walk"
         ElementTree.SubElement(test, "error", {"type": "inconclusive", "message": message})
+    walked = "" if figures.walked is None else f"; {walked_in_words(figures.walked)}"
     _outputs(
         suite,
         f"lost or damaged {in_words(figures.harm)}, acknowledged loss {in_words(figures.loss)}, "
-        f"corruption {in_words(figures.corruption)}, each at 95 %",
+        f"corruption {in_words(figures.corruption)}, each at 95 %{walked}",
     )
 
 
 def _failure(test: ElementTree.Element, figures: CellFigures, store: Store) -> None:
-    message = (
-        f"{figures.broken} of {figures.trials} trials are worse than the guarantee "
-        f"'{figures.guarantee}'"
-    )
+    broken = figures.broken + figures.broken_walks
+    counts = [f"{figures.broken} of {figures.trials} trials"] if figures.trials else []
+    if figures.broken_walks:
+        counts.append(f"{figures.broken_walks} of {figures.walk_counts['walks']} walks")
+    message = f"{' and '.join(counts)} are worse than the guarantee '{figures.guarantee}'"
     failure = ElementTree.SubElement(
         test, "failure", {"type": "broken guarantee", "message": printable(message)}
     )
@@ -149,8 +155,8 @@ def _failure(test: ElementTree.Element, figures: CellFigures, store: Store) -> N
             f"  again: tools/replay --live {folder_in_words(store.runs[source], trial)}",
         )
     ]
-    if figures.broken > len(found):
-        lines.append(f"and {figures.broken - len(found)} more")
+    if broken > len(found):
+        lines.append(f"and {broken - len(found)} more")
     failure.text = "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
-    head = ["cell", "guarantee", "broken", "trials", *seen, *_RATES]
+    head = ["cell", "guarantee", "broken", "trials", "states lost", *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
@@ -46,8 +46,9 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
     return [
         escaped(figures.cell),
         escaped(figures.guarantee),
-        f"**{figures.broken}**" if figures.broken else "0",
+        f"**{broken}**" if (broken := figures.broken + figures.broken_walks) else "0",
         str(figures.trials),
+        "" if (walked := figures.walked) is None else f"{walked.lost:,}/{walked.states:,}",
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
         *(rate_in_words(getattr(figures, name), figures.unresolved) for name in _RATES.values()),
     ]
@@ -57,7 +58,8 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     runs = f"{len(store.runs)} runs" if len(store.runs) > 1 else "1 run"
     legend = (
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
-        "intervals; broken: trials that are worse than the cell's guarantee."
+        "intervals; broken: trials and walks worse than the guarantee; states lost: crash "
+        "states of walked recordings that lost something."
     )
     if any(figures.unresolved for figures in cells):
         legend += " After a rate: the same with inconclusive trials counted as safe, and as lost."

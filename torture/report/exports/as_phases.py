@@ -19,11 +19,12 @@ from torture.facts.stats.rates import counts_in_words, in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of, together
 from torture.files import write_whole
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
+from torture.report.reading.counted import IS_LIVE
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
@@ -107,9 +108,7 @@ def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `phases.md`."""
     first_tries = store.sql.execute("SELECT trial, is_loss, verdict FROM first_tries").fetchall()
     first_harms = {trial: _is_harm(is_loss, verdict) for trial, is_loss, verdict in first_tries}
-    cuts = [
-        _Cut.of(record, first_harms) for _, record in store.lines(only=f"origin = '{Origin.LIVE}'")
-    ]
+    cuts = [_Cut.of(record, first_harms) for _, record in store.lines(only=IS_LIVE)]
     with_phase = [cut for cut in cuts if cut.phase is not None]
     cells = cell_figures(store.tallies())
     parts = [

@@ -66,12 +66,17 @@ class Group:
     @property
     def worst_bound(self) -> float:
         """The upper bound of every cell's rate of losses, at 95 % for all cells at once (Bonferroni)."""
-        return self._worst_of([cell.harm for cell in self.cells])
+        return self._worst_of([cell.harm for cell in self.cut_cells])
 
     @property
     def worst_bound_if_lost(self) -> float:
         """The same with each cell's unresolved trials counted as lost."""
-        return self._worst_of([cell.either_way(cell.harm)[1] for cell in self.cells])
+        return self._worst_of([cell.either_way(cell.harm)[1] for cell in self.cut_cells])
+
+    @property
+    def cut_cells(self) -> list[CellFigures]:
+        """The cells with a cut; a walk alone bounds no rate of cuts."""
+        return [cell for cell in self.cells if cell.trials]
 
     @property
     def unresolved(self) -> int:
@@ -108,7 +113,10 @@ class Group:
         bound = bound_in_words(self.worst_bound)
         if self.unresolved:
             bound += f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
-        return f"each of {configurations(len(self.cells))} at most {bound}"
+        return f"each of {configurations(len(self.cut_cells))} at most {bound}"
+
+    def _walked(self, counted: str) -> int:
+        return sum(cell.walk_counts[counted] for cell in self.cells)
 
     @property
     def sentence(self) -> str:
@@ -117,15 +125,18 @@ class Group:
         parts = [f"{self.theory}: {rate.events} of {rate.trials} cuts"]
         if rate.trials == 0:
             of_all = configurations(len(self.cells))
-            parts = [f"{self.theory}: no trial of {of_all} was conclusive"]
+            parts = [f"{self.theory}: no cut of {of_all} was conclusive"]
         elif rate.events == 0:
             parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
         else:
             parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
-        if rate.trials and len(self.cells) > 1:
+        if rate.trials and len(self.cut_cells) > 1:
             parts.append(self._worst_in_words)
+        if states := self._walked("walked_states"):
+            lost = self._walked("walked_states_lost")
+            parts.append(f"{lost:,} of {states:,} walked crash states lost something")
         if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):
@@ -167,7 +178,7 @@ def standing_of(figures: CellFigures) -> Standing:
         case Theory.SAFE:
             if figures.conclusive < CUTS_TO_DETECT:
                 return Standing.TOO_FEW
-            return Standing.OPEN if figures.unresolved else Standing.SAFE
+            return Standing.OPEN if figures.is_open else Standing.SAFE
         case Theory.NONE:
             return Standing.LOST if has_lost else Standing.NOTHING_LOST
         case _:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
 from torture.report.reading.walks import Walked
@@ -84,9 +83,36 @@ class CellFigures(CellRates):
 
     @property
     def is_worse(self) -> bool:
-        """Whether a cut was worse than guaranteed, or a crash state of a safe cell lost something."""
-        has_lost_state = self.walked is not None and self.walked.lost > 0
-        return self.broken > 0 or (has_lost_state and self.guarantee == Guarantee.SAFE)
+        """Whether a cut or a walk was worse than guaranteed."""
+        return self.broken > 0 or self.broken_walks > 0
+
+    @property
+    def broken_walks(self) -> int:
+        """Walks that are worse than guaranteed."""
+        return 0 if self.walked is None else self.walked.broken
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether a cut or a walk was conclusive."""
+        return self.conclusive > 0 or (self.walked is not None and self.walked.recordings > 0)
+
+    @property
+    def walk_counts(self) -> dict[str, int]:
+        """Its walks, as columns of exports; all 0 without one."""
+        walked = self.walked or Walked(recordings=0, states=0, proven=0, lost=0, recordings_lost=0)
+        return {
+            "walks": walked.recordings,
+            "walks_inconclusive": walked.inconclusive,
+            "walks_broken": walked.broken,
+            "walked_states": walked.states,
+            "walked_states_proven": walked.proven,
+            "walked_states_lost": walked.lost,
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an inconclusive cut or walk may have lost data."""
+        return self.unresolved > 0 or (self.walked is not None and self.walked.inconclusive > 0)
 
 
 def cell_rates(

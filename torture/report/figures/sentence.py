@@ -30,10 +30,12 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
     The bound is that of the cell alone: the upper end of its 95 % interval.
     """
     harm = figures.harm
-    if not harm.trials:
-        return f"none of {figures.trials} cuts was conclusive."
     cuts = f"{harm.trials} cut" + ("" if harm.trials == 1 else "s")
-    if not harm.events:
+    if not figures.trials:
+        said = "no power cut was measured"
+    elif not harm.trials:
+        said = f"none of {figures.trials} cuts was conclusive"
+    elif not harm.events:
         said = f"nothing acknowledged was lost in {cuts} [at most {bound_in_words(harm.high)}]"
     else:
         did = "damaged data or lost acknowledged writes"
@@ -45,9 +47,9 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
     parts = [said]
     if figures.broken:
         parts.append(f"{figures.broken} worse than theory guarantees ({figures.guarantee})")
-    if unresolved := either_way_in_words(harm, figures.unresolved):
+    if harm.trials and (unresolved := either_way_in_words(harm, figures.unresolved)):
         parts.append(unresolved)
-    if not harm.events and (seen := would_be_seen(figures, sensitivity)):
+    if harm.trials and not harm.events and (seen := would_be_seen(figures, sensitivity)):
         parts.append(seen)
     if figures.walked is not None:
         parts.append(walked_in_words(figures.walked))
@@ -58,12 +60,16 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
 
 def walked_in_words(walked: Walked) -> str:
     """With the interval of the recordings: the states of one are no independent trials."""
+    if not walked.recordings:
+        return f"none of {walked.inconclusive} walks of its crash states was conclusive"
     rate = rate_of(walked.recordings_lost, walked.recordings)
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
     how = "recovered" if not walked.proven else "recovered or proven"
     states = f"{walked.states:,} {how} crash states"
     if walked.blocks:
         of += f"; they ran {walked.blocks_run:,} of {walked.blocks:,} blocks of ZFS's code for recovery"
+    if walked.inconclusive:
+        of += f"; {walked.inconclusive} more inconclusive"
     if not walked.lost:
         bound = bound_in_words(rate.high)
         return f"none of {states} lost anything ({of}; at most {bound} of recordings lose in one)"

@@ -31,6 +31,11 @@ CELLS = "cells"
 
 CELL_RATES = ("harm", "loss", "corruption")
 """The rates of `CellFigures` in every export; the page's own comes first."""
+WALK_COUNTS = (
+    "walks", "walks_inconclusive", "walks_broken",
+    "walked_states", "walked_states_proven", "walked_states_lost",
+)  # fmt: skip
+"""The columns of `CellFigures.walk_counts`."""
 _RATES = tuple(
     f"{rate}{counted}" for rate in CELL_RATES for counted in ("", "_counted_safe", "_counted_lost")
 )
@@ -51,6 +56,7 @@ CELL_COLUMNS = {
     "is_sequential": "BOOLEAN",
     "confidence": "DOUBLE",
     "broken": "BIGINT",
+    **dict.fromkeys(WALK_COUNTS, "BIGINT"),
     "acknowledged_per_s": "DOUBLE",
     **dict.fromkeys(WORTH, "DOUBLE"),
     "acknowledged_in_outage": "BIGINT",
@@ -110,6 +116,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.harm.is_sequential,
         CONFIDENCE,
         figures.broken,
+        *figures.walk_counts.values(),
         figures.acknowledged_per_s,
         *(getattr(figures.worth, name) for name in WORTH),
         min(figures.acknowledged_in_outage, COUNT_MAX),

@@ -15,6 +15,7 @@ from torture.report.figures.answer import Standing, standing_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.store import Store
 from torture.report.reading.tally import CellTally, Spread, TrialKind
+from torture.report.reading.walks import Walked
 
 _POOLED = (FILESYSTEM.field, ROOT.field)
 """No guarantee depends on these (`torture.choices.matrix.guarantees`), nor on the load; losses do."""
@@ -44,7 +45,11 @@ class TransportRow:
         """The measurement, compared with theory."""
         standing = standing_of(self.figures)
         if standing is Standing.WORSE:
-            return f"{standing} ({self.figures.broken} of {self.figures.trials})"
+            cuts, broken_walks = self.figures.trials, self.figures.broken_walks
+            counts = [f"{self.figures.broken} of {cuts}"] if cuts else []
+            if broken_walks:
+                counts.append(f"{broken_walks} of {self.figures.walk_counts['walks']} walks")
+            return f"{standing} ({', '.join(counts)})"
         if standing is Standing.OPEN:
             unresolved_or_not = self.figures.conclusive + self.figures.unresolved
             return f"{standing} ({self.figures.unresolved} of {unresolved_or_not})"
@@ -101,6 +106,7 @@ def _row(store: Store, tallies: Sequence[CellTally]) -> TransportRow:
         else None,
         worth=store.worth(names),
         acknowledged_in_outage=sum(tally.acknowledged_in_outage for tally in tallies),
+        walked=_walked_together([own.walked for own in tallies if own.walked is not None]),
     )
     (figures,) = cell_figures([together])
     rate = sequential_rate_of if together.is_sequential else rate_of
@@ -127,3 +133,14 @@ def _row(store: Store, tallies: Sequence[CellTally]) -> TransportRow:
             ),
         ),
     )
+
+
+def _walked_together(walks: Sequence[Walked]) -> Walked | None:
+    """The walks of several cells together; None without any."""
+    if not walks:
+        return None
+    totals = {
+        name: sum(getattr(own, name) for own in walks) for name in Walked.__dataclass_fields__
+    }
+    most = max(walks, key=lambda own: own.blocks_run)
+    return Walked(**totals | {"blocks": most.blocks, "blocks_run": most.blocks_run})

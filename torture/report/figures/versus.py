@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate, counts_in_words, in_words, rate_of
+from torture.facts.stats.sequential import sequential_rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.pairs import Pair, compared, same_cells
+from torture.report.figures.pairs import Couple, Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, printable
@@ -41,8 +42,11 @@ class Pooled:
 class Versus:
     """The cells of both nights, compared as one family, and the cells of only one.
 
+    Its walks are compared like another cell: their rate is of recordings. So is the rate of its breaches,
+    where both nights have some, and where it is not that of losses.
+
     The new runs fail for a significantly worse rate, and for more inconclusive trials or breaches of the
-    guarantee. They also fail for one breach in a cell that had none, and for a cell that vanished.
+    guarantee. They also fail for one breach that no old one was as bad as, and for a cell that vanished.
     """
 
     pairs: tuple[Pair, ...]
@@ -53,7 +57,7 @@ class Versus:
     """Cells of both nights in which one side has no conclusive trial."""
     notes: tuple[str, ...]
     breaches: Mapping[str, tuple[str, ...]]
-    """The new runs' trials that broke their guarantee, by cell, where no old trial broke it."""
+    """The new runs' trials that broke their guarantee as badly as no old trial of the cell, by cell."""
     is_subset: bool
     """Whether the new runs have fewer cells on purpose."""
     pooled: tuple[Pooled, ...]
@@ -104,7 +108,7 @@ class Versus:
         for cell, trials in self.breaches.items():
             others = f" and {len(trials) - 1} more" if len(trials) > 1 else ""
             named = f"{printable(cell)}, in {printable(trials[0])}"
-            yield f"A guarantee is broken that no old trial broke: {named}{others}."
+            yield f"A guarantee is broken in a way that no old trial broke it: {named}{others}."
         if self.vanished:
             names = ", ".join(map(printable, self.vanished))
             yield (
@@ -116,7 +120,7 @@ class Versus:
     def _sentence_of_rates(self) -> str:
         if not self.pairs:
             return "Nothing can be compared: no configuration has conclusive trials on both sides."
-        cells = len({pair.first.cell for pair in self.pairs})
+        cells = len({pair.first.cell.partition(" (")[0] for pair in self.pairs})
         if self.worse:
             names = ", ".join(dict.fromkeys(pair.first.cell for pair in self.worse))
             return f"Worse, and not by chance: {names} ({cells} configurations compared)."
@@ -167,21 +171,24 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
         for store, paths in ((before, old), (after, new)):
             _refuse_unreadable(store, paths)
         _refuse_two_accelerators(before, after)
-        old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
-        new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
+        tallies = (before.tallies(), after.tallies())
+        old_cells, new_cells = ({one.cell: one for one in cell_figures(own)} for own in tallies)
         was_broken = before.breaches()
-        breaches = {
-            cell: trials for cell, trials in after.breaches().items() if cell not in was_broken
-        }
+        breaches: dict[str, tuple[str, ...]] = {}
+        for breach in after.breaches():
+            if not any(map(breach.is_covered_by, was_broken)):
+                breaches[breach.cell] = (*breaches.get(breach.cell, ()), breach.trial)
         versions = (before.zfs_versions, after.zfs_versions)
         kernels = (before.kernels, after.kernels)
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
         )
-    pairs = compared(same_cells(old_cells, new_cells), is_between_runs=True)
+    was, now = _with_walks(old_cells), _with_walks(new_cells)
+    couples = [*same_cells(was, now), *_breaking(old_cells, new_cells)]
+    pairs = compared(couples, is_between_runs=True)
     compared_cells = {pair.first.cell for pair in pairs}
-    both = sorted(old_cells.keys() & new_cells.keys())
+    both = sorted(name for name in was.keys() & now.keys() if name in old_cells)
     # cells that stopped at an answer have other shares of all trials in each run
     is_sequential = any(
         cells[name].harm.is_sequential for cells in (old_cells, new_cells) for name in both
@@ -203,15 +210,48 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
         pairs=pairs,
         breaches=breaches,
         is_subset=is_subset,
-        only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),
-        only_new=tuple(sorted(new_cells.keys() - old_cells.keys())),
-        not_comparable=tuple(name for name in both if name not in compared_cells),
+        only_old=tuple(sorted(was.keys() - now.keys())),
+        only_new=tuple(sorted(now.keys() - was.keys())),
+        not_comparable=tuple(sorted((was.keys() & now.keys()) - compared_cells)),
         notes=notes,
         old_zfs=versions[0],
         new_zfs=versions[1],
         old_kernels=kernels[0],
         new_kernels=kernels[1],
     )
+
+
+def _with_walks(cells: Mapping[str, CellFigures]) -> dict[str, CellFigures]:
+    """The cells with cuts, and the walks of each cell as one more cell."""
+    found = {}
+    for name, figures in cells.items():
+        if figures.trials:
+            found[name] = figures
+        if (walked := figures.walked) is not None:
+            rate = rate_of(walked.recordings_lost, walked.recordings)
+            walks = replace(figures, cell=f"{name} (walks)", harm=rate)
+            found[walks.cell] = walks
+    return found
+
+
+def _breaking(old: Mapping[str, CellFigures], new: Mapping[str, CellFigures]) -> Iterator[Couple]:
+    """The rates of breaches in the cells where one breach would be no news."""
+    for _, before, after in same_cells(old, new):
+        is_loss = before.broken == before.harm.events and after.broken == after.harm.events
+        if before.broken and after.broken and not is_loss:
+            first, second = (
+                replace(
+                    figures,
+                    cell=f"{figures.cell} (broken guarantees)",
+                    harm=_like(figures.harm)(figures.broken, figures.trials),
+                )
+                for figures in (before, after)
+            )
+            yield "", first, second
+
+
+def _like(rate: Rate) -> Callable[[int, int], Rate]:
+    return sequential_rate_of if rate.is_sequential else rate_of
 
 
 def _versions_in_words(name: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
@@ -227,7 +267,7 @@ def _refuse_unreadable(store: Store, paths: Sequence[Path]) -> None:
     if store.unreadable_lines:
         lines = "1 line" if store.unreadable_lines == 1 else f"{store.unreadable_lines} lines"
         raise HarnessError(f"{lines} of {named} cannot be read", hint=hint)
-    if not store.trials:
+    if not store.tallies():
         raise HarnessError(f"there is no readable trial in {named}", hint=hint)
 
 

@@ -1,8 +1,12 @@
-"""Notes on trials that differ from the others: those without a manifest, and confirmations."""
+"""Notes on trials that differ: without a manifest, by an older rule, and confirmations."""
 
 from __future__ import annotations
 
 import duckdb
+
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.report.reading.text import printable
 
 
 def notes_on_manifests(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
@@ -30,4 +34,24 @@ def notes_on_confirmations(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     return (
         f"{were} cut at the moment of a finding instead of the drawn one: not counted in rates, but "
         "among the broken guarantees",
+    )
+
+
+def notes_on_older_rules(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if intact trials of safe cells would need their evidence to be judged again.
+
+    Their records do not say how many writers failed for good, which is damage now.
+    """
+    rows = sql.execute(
+        "SELECT cell, count(*) FROM live WHERE verdict = ? AND guarantee = ? AND writers = 0 "
+        "AND contains(reasons, 'failed in the client') GROUP BY cell ORDER BY cell",
+        [Verdict.INTACT, Guarantee.SAFE],
+    ).fetchall()
+    if not rows:
+        return ()
+    of = ", ".join(f"{trials:,} of {printable(cell)}" for cell, trials in rows)
+    return (
+        f"operations failed in the client of {sum(trials for _, trials in rows):,} intact trials: {of}. "
+        "An older judge saw no damage in that; by today's rule a writer that fails for good breaks a "
+        "safe guarantee",
     )

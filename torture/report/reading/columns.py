@@ -180,11 +180,16 @@ _NAMED = {
     },
     "acknowledged_in_outage": _count("record.absence.acknowledged_in_outage"),
     "load_ms": _count(lambda row: row.record.timings.get("load")),
-    "trial_ms": _count(lambda row: min(sum(row.record.timings.values()), 2**62)),
+    "trial_ms": _count("record.trial_ms"),
+    # asked for, in words
+    "load_asked": _hidden("VARCHAR", "record.load"),
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
     "walked_perhaps_illegal": _hidden("BOOLEAN", _may_be_of_no_cut),
+    "walked_amid_recovery": _hidden(
+        "BIGINT", lambda row: row.record.walk and row.record.walk.amid_recovery
+    ),
     "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
     "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
     # whether the pool was administered at the cut

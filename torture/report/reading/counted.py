@@ -1,4 +1,13 @@
-"""Leaves out the records that do not count: other tries of a trial, and void trials."""
+"""The gate: which records count, for the page, the terminal, every export and every comparison.
+
+No other module reads the table `records`. The others read these views, each a part of the one before:
+
+- `counted`: each trial once, and no void one.
+- `judged`: of these, the trials that say something about their cell: drawn cuts and walked recordings.
+  A planted fault, a replay, a rerun or a measurement says nothing about its cell.
+- `live`: the drawn cuts, which rates count. `walks`: the walked recordings.
+- `trials`: `counted` with each trial's axes and run, for exports.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +18,8 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from torture.records.record.counting import the_one_that_counts
+from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.trials import Origin
-from torture.report.reading.loading import fill
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.text import printable, shortened
 
@@ -28,7 +36,7 @@ class Dropped:
     """The conclusive ones with another verdict than the record that counts."""
     inconclusive: int
     repeated: int = 0
-    """Trials that were made several times; a copy of a record is no other try."""
+    """Trials that were made several times; a copy of a record, or another judgement, is no other try."""
     tries: int = 0
     """The tries of these trials, in all."""
 
@@ -56,38 +64,70 @@ class Dropped:
         )
 
 
+IS_LIVE = "place IN (SELECT place FROM live)"
+"""For the store's `lines`: the records of drawn cuts."""
+
+
 class _Duplicate(NamedTuple):
     place: int
     verdict: str
     is_conclusive: bool
     is_breach: bool
+    load: str
+    scored_s: int
     cut_ms: float | None
     trial_ms: int | None
 
     @property
     def of_try(self) -> tuple[float | None, int | None]:
-        """Equal in all copies and judgements of one try, and different in another try."""
         return self.cut_ms, self.trial_ms
 
 
-def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
+_DRAWN = (Origin.LIVE, Origin.WALKED)
+
+
+def make_views(sql: duckdb.DuckDBPyConnection) -> None:
+    """Create the views.
+
+    The table `first_tries` has a trial's first conclusive record where a later one counts, and the
+    latter's place.
+    """
+    drawn = ", ".join(f"'{origin}'" for origin in _DRAWN)
+    views = {
+        "counted": "SELECT * FROM records",
+        "judged": f"SELECT * FROM counted WHERE origin IN ({drawn}) AND fault = ''",
+        "live": f"SELECT * FROM judged WHERE origin = '{Origin.LIVE}'",
+        "walks": f"SELECT * FROM judged WHERE origin = '{Origin.WALKED}'",
+        "trials": "SELECT runs.run, counted.* EXCLUDE (line_begin, line_bytes), "
+        "cells.* EXCLUDE (cell), runs.is_sequential "
+        "FROM counted JOIN cells USING (cell) JOIN runs USING (source)",
+    }
+    for name, query in views.items():
+        sql.execute(f"CREATE TEMP VIEW {name} AS {query}")
+
+
+def count_once(sql: duckdb.DuckDBPyConnection) -> Dropped:
     """Keep one record per trial, by the rule of `torture.records.record.counting`.
 
     Where a later try counts, for its breach, the first conclusive one goes to the table `first_tries`.
     """
     identity = "trial, origin, origin_run, zfs, linux_nas, linux_client"
     sql.execute(
-        f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, cut_ms, trial_ms "
-        f"FROM records SEMI JOIN (SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) "
+        f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, load_asked, scored_s, "
+        f"cut_ms, trial_ms FROM records SEMI JOIN "
+        f"(SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) "
         f"USING ({identity}) ORDER BY {identity}, place"
     )
     dropped: list[int] = []
     first_tries: list[tuple[int, int]] = []
     other_verdict = inconclusive = repeated = tries = 0
-    for _, rows in groupby(_fetched(sql), key=lambda row: row[:6]):
-        records = [_Duplicate(*row[6:]) for row in rows]
-        counts = the_one_that_counts(records)
-        first = next((record for record in records if record.is_conclusive), counts)
+    same = (list(rows) for _, rows in groupby(_fetched(sql), key=lambda row: row[:6]))
+    for records in (
+        own for rows in same for own in by_load([_Duplicate(*row[6:]) for row in rows])
+    ):
+        latest = latest_judgements(records)
+        counts = the_one_that_counts(latest)
+        first = next((record for record in latest if record.is_conclusive), counts)
         if counts.is_conclusive and first.of_try != counts.of_try:
             first_tries.append((first.place, counts.place))
         own_tries = len({record.of_try for record in records})
@@ -98,20 +138,14 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
                 dropped.append(record.place)
                 inconclusive += not record.is_conclusive
                 other_verdict += record.is_conclusive and record.verdict != counts.verdict
-    if dropped:
-        sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
-        fill(sql, "dropped", {"place": "BIGINT"}, [dropped])
-        if first_tries:
-            columns = {"place": "BIGINT", "counts": "BIGINT"}
-            sql.execute("CREATE TEMP TABLE dropped_first (place BIGINT, counts BIGINT)")
-            fill(sql, "dropped_first", columns, zip(*first_tries, strict=True))
-            sql.execute(
-                "INSERT INTO first_tries SELECT records.*, first.counts FROM records "
-                "JOIN dropped_first AS first ON first.place = records.place"
-            )
-            sql.execute("DROP TABLE dropped_first")
-        sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
-        sql.execute("DROP TABLE dropped")
+    if first_tries:
+        sql.execute(
+            "INSERT INTO first_tries SELECT records.*, first.counts FROM records JOIN "
+            "(SELECT unnest(?::BIGINT[]) AS place, unnest(?::BIGINT[]) AS counts) AS first "
+            "ON first.place = records.place",
+            [list(places) for places in zip(*first_tries, strict=True)],
+        )
+    sql.execute("DELETE FROM records WHERE place IN (SELECT unnest(?::BIGINT[]))", [dropped])
     return Dropped(
         records=len(dropped),
         other_verdict=other_verdict,
@@ -122,30 +156,40 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
 
 
 def drop_voided(sql: duckdb.DuckDBPyConnection, runs: Sequence[RunInfo]) -> tuple[str, ...]:
-    """Take the void trials out of all tables, in every run that has them; a sentence for each.
+    """Move the void trials to the table `voided`, from every run that has them; a sentence for each.
 
     A `run.json` voids trials of the run's own versions: the same trial of another ZFS or Linux counts.
-    A merged run has no record of a void trial, and the sentence among its notes.
+    A merged run of an older suite has no record of a void trial: it voids those of all versions.
     """
     notes = []
+    versions = "(zfs, linux_nas, linux_client)"
+    every = "(SELECT * FROM records UNION ALL SELECT * FROM voided)"
+    of_run = f"SELECT {versions} FROM {every} WHERE trial = $trial AND source = $source"
     for source, run in enumerate(runs):
+        is_merged = run.document.merged is not None
         for trial, reason in sorted(run.document.voided.items()):
+            said = {"trial": trial, "source": source}
+            has_record = sql.execute(of_run, said).fetchone() is not None
+            is_void = "trial = $trial"
+            if has_record or not is_merged:
+                is_void += f" AND {versions} IN ({of_run})"
+            else:
+                del said["source"]
+            sql.execute(f"INSERT INTO voided SELECT * FROM records WHERE {is_void}", said)
             voided = sql.execute(
-                f"DELETE FROM records WHERE trial = $trial AND origin = '{Origin.LIVE}' AND "
-                "(zfs, linux_nas, linux_client) IN (SELECT (zfs, linux_nas, linux_client) "
-                "FROM records WHERE trial = $trial AND source = $source) "
-                "RETURNING verdict",
-                {"trial": trial, "source": source},
+                f"DELETE FROM records WHERE {is_void} RETURNING verdict", said
             ).fetchall()
-            if not voided and run.document.merged is not None:
+            if not voided and (has_record or is_merged):
                 continue
             were = " and ".join(sorted({verdict for (verdict,) in voided}))
-            notes.append(
+            sentence = (
                 f"{printable(trial)} is void, and in no rate: {shortened(printable(reason), 300)} "
                 f"(it was {were})"
                 if voided
                 else f"{printable(run.name)} voids {printable(trial)}, and has no record of it"
             )
+            if sentence not in run.document.notes:
+                notes.append(sentence)
     return tuple(notes)
 
 

@@ -21,7 +21,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.lines import UnreadableLineError, glance, lines_of
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 from torture.report.reading.columns import COLUMNS, Row, values_of
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
@@ -55,22 +55,14 @@ class CellInfo:
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
-    """Create empty tables; the view `trials` joins them, `live` has the records that figures count.
-
-    `first_tries` has a trial's first conclusive record where a later one counts, and the latter's place.
-    """
+    """Create empty tables; `torture.report.reading.counted` has the views that everyone else reads."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _TABLE.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TEMP TABLE records ({columns})")
+    sql.execute(f"CREATE TEMP TABLE voided ({columns})")
     sql.execute(f"CREATE TEMP TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
     sql.execute(f"CREATE TEMP TABLE first_tries ({columns}, counts BIGINT)")
     sql.execute("CREATE TEMP TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
-    sql.execute(f"CREATE TEMP VIEW live AS SELECT * FROM records WHERE origin = '{Origin.LIVE}'")
-    sql.execute(
-        "CREATE TEMP VIEW trials AS SELECT runs.run, records.* EXCLUDE (line_begin, line_bytes), "
-        "cells.* EXCLUDE (cell), runs.is_sequential "
-        "FROM records JOIN cells USING (cell) JOIN runs USING (source)"
-    )
 
 
 def load_runs(

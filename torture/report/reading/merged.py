@@ -21,6 +21,7 @@ def write_merged(store: Store, folder: Path) -> Path:
     """Write a run with every trial of the store once, its line byte for byte, by cell and index.
 
     Of a trial whose later try counts there are two lines, so that a report of the merged run is the same.
+    So do void trials have their lines: a rerun would else stand for them.
     Only the line of a replay or rerun is rewritten: it also names its original run. The merged `run.json`
     has the fields that all runs agree on, `merged` (their names) and `notes` (the store's). Evidence is
     not copied. An existing merged run is replaced. Raises `HarnessError` when another run is there, or
@@ -30,7 +31,7 @@ def write_merged(store: Store, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with whole_file(folder / TRIALS_FILE) as partial, partial.open("wb") as file:
-            for line, record in store.lines(has_first_tries=True):
+            for line, record in store.lines(has_others=True):
                 file.write(_with_its_run(line, record) + b"\n")
         merged_document(folder.resolve().name, store.runs, store.notes_on_files).write(folder)
     except OSError as error:

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.runs import RunInfo
+
+
+class Breach(NamedTuple):
+    """A trial that broke its guarantee: the ways in which it did."""
+
+    cell: str
+    trial: str
+    is_walk: bool
+    badness: int
+    """Of its verdict; -1 for an inconclusive one."""
+    has_broken_audit: bool
+    is_unfounded: bool
+    """Whether nothing vouches for an acknowledgement."""
+
+    def is_covered_by(self, older: Breach) -> bool:
+        """Whether an older breach was as bad in each way: then this one is no news."""
+        return (
+            (self.cell, self.is_walk) == (older.cell, older.is_walk)
+            and self.badness <= older.badness
+            and self.has_broken_audit <= older.has_broken_audit
+            and self.is_unfounded <= older.is_unfounded
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ _REPEATS = (Origin.REPLAY, Origin.RERUN)
 def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if a trial was repeated: how many repeats ended like the original, if that is here."""
     rows = sql.execute(
-        "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
+        "SELECT again.trial, again.origin, again.verdict, first.verdict FROM counted AS again "
         "LEFT JOIN live AS first ON first.trial = again.repeats WHERE list_contains(?, again.origin) "
         # a trial may be live on several versions of ZFS and Linux: prefer those of the repeat
         "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC, "

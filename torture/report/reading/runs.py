@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -37,6 +39,15 @@ class RunInfo:
         """
         is_of_several = self.document.merged is not None and self.document.seed is None
         return self.document.is_sequential or not self.is_documented or is_of_several
+
+    @property
+    def begun_s(self) -> float:
+        """When it began, for sorting; the end of time if unknown, so that no such run is the first."""
+        try:
+            moment = datetime.fromisoformat(self.document.begun)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return math.inf
 
     @property
     def layout(self) -> RunLayout:

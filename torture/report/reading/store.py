@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -16,14 +15,18 @@ from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.accelerators import accelerators, notes_on_accelerators
-from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
-from torture.report.reading.counted import drop_duplicates, drop_voided
+from torture.report.reading.chosen import (
+    notes_on_confirmations,
+    notes_on_manifests,
+    notes_on_older_rules,
+)
+from torture.report.reading.counted import count_once, drop_voided, make_views
 from torture.report.reading.database import connect
 from torture.report.reading.linux_versions import kernels, notes_on_kernels
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
-from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
+from torture.report.reading.query_rows import Breach, Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
@@ -37,7 +40,7 @@ from torture.report.reading.tally import (
     Worth,
 )
 from torture.report.reading.walks import notes_on_walks, walked_by_cell
-from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
+from torture.report.reading.zfs_versions import notes_on_states, notes_on_versions, zfs_versions
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
 _WORST_FIRST = (
@@ -76,9 +79,11 @@ class Store:
             *notes_on_files,
             *notes_on_versions(sql),
             *notes_on_kernels(sql),
+            *notes_on_states(sql),
             *notes_on_accelerators(sql),
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
+            *notes_on_older_rules(sql),
             *notes_on_repeats(sql),
             *notes_on_walks(sql),
         )
@@ -96,16 +101,17 @@ class Store:
         """
         found = {run.folder: run for path in runs for run in find_runs(path)}
         # sorting is stable: runs without a time stay in the order of their paths, behind all others
-        ordered = tuple(sorted(found.values(), key=lambda run: _began_s(run.document.begun)))
+        ordered = tuple(sorted(found.values(), key=lambda run: run.begun_s))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
         with ExitStack() as resources:
             sql = resources.enter_context(connect())
             make_tables(sql)
+            make_views(sql)
             remarks = Remarks()
             cells = load_runs(sql, ordered, remarks)
             voided = drop_voided(sql, ordered)
-            dropped = drop_duplicates(sql)
+            dropped = count_once(sql)
             return cls(
                 sql=sql,
                 runs=ordered,
@@ -131,7 +137,7 @@ class Store:
         self._resources.close()
 
     def tallies(self) -> tuple[CellTally, ...]:
-        """The outcomes of the live trials of every cell, sorted by name."""
+        """The outcomes of every cell's live trials, and its walks, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
         of_kind = ", ".join(
             f"live.{name}"
@@ -146,15 +152,17 @@ class Store:
                 first = FirstTry(is_first_loss, Verdict(first_verdict).is_corruption)
                 kind = kind._replace(first=first)
             counts.setdefault(cell, {})[kind] = count
-        worth = ", ".join(f"median({name}) FILTER (badness >= 0)" for name in WORTH)
+        worth = ", ".join(f"median(live.{name}) FILTER (live.badness >= 0)" for name in WORTH)
         rows = self._rows(
-            "SELECT cell, arg_max(guarantee, place), "
+            "SELECT judged.cell, arg_max(judged.guarantee, judged.place), "
             # another run may have been made since the first did not please
-            "bool_or(is_sequential) OR count(DISTINCT source) > 1, "
-            "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
-            "min(rollback_ms), median(rollback_ms), max(rollback_ms), "
-            f"coalesce(sum(acknowledged_in_outage), 0), {worth} "
-            "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
+            "coalesce(bool_or(is_sequential), false) OR count(DISTINCT live.source) > 1, "
+            "median(live.acknowledged_before_cut / (live.load_ms / 1000)) "
+            "FILTER (live.badness >= 0 AND live.load_ms > 0), "
+            "min(live.rollback_ms), median(live.rollback_ms), max(live.rollback_ms), "
+            f"coalesce(sum(live.acknowledged_in_outage), 0), {worth} "
+            "FROM judged LEFT JOIN live USING (place) LEFT JOIN runs ON runs.source = live.source "
+            "GROUP BY judged.cell ORDER BY judged.cell"
         )
         walked = walked_by_cell(self._rows)
         return tuple(
@@ -162,7 +170,7 @@ class Store:
                 cell=cell,
                 axes=self._cells[cell].axes,
                 guarantee=guarantee,
-                counts=counts[cell],
+                counts=counts.get(cell, {}),
                 is_sequential=is_sequential,
                 acknowledged_per_s=per_s,
                 rollback_ms=None
@@ -175,13 +183,13 @@ class Store:
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
 
-    def breaches(self) -> dict[str, tuple[str, ...]]:
-        """The live trials that broke their guarantee, by cell."""
+    def breaches(self) -> tuple[Breach, ...]:
+        """The cuts and walks that broke their guarantee, sorted by cell and trial."""
         rows = self._rows(
-            "SELECT cell, list(trial ORDER BY trial) FROM live WHERE broke_guarantee "
-            "GROUP BY cell ORDER BY cell"
+            f"SELECT cell, trial, origin = '{Origin.WALKED}', badness, coalesce(audit_broken, 0) > 0, "
+            "unfounded > 0 FROM judged WHERE broke_guarantee ORDER BY cell, trial"
         )
-        return {cell: tuple(trials) for cell, trials in rows}
+        return tuple(Breach(*row) for row in rows)
 
     def worth(self, cells: Sequence[str]) -> Worth:
         """The worth of some cells together, as `tallies` has each cell's."""
@@ -244,7 +252,7 @@ class Store:
         )
 
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
-        """The worst trials: those that broke their guarantee, then by verdict and loss.
+        """The worst cuts and walks: those that broke their guarantee, then by verdict and loss.
 
         Inconclusive trials, replays, reruns and intact trials are no cases. An intact trial with an
         acknowledgement while there was no NAS is one.
@@ -253,7 +261,7 @@ class Store:
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee FROM ("
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee, badness, rollback_ms, "
             f"lost, acknowledged, row_number() OVER (PARTITION BY cell ORDER BY {_WORST_FIRST}) AS rank "
-            "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee OR acknowledged_in_outage > 0"
+            "FROM judged WHERE badness > 0 OR is_loss OR broke_guarantee OR acknowledged_in_outage > 0"
             f") WHERE rank <= ? ORDER BY {_WORST_FIRST} LIMIT ?",
             [most_per_cell, most],
         )
@@ -270,11 +278,11 @@ class Store:
         )
 
     def losses(self, *, most: int) -> tuple[int, tuple[Loss, ...]]:
-        """The number of trials that lost something or broke their guarantee, and the worst of them.
+        """The number of cuts and walks that lost something or broke their guarantee, and the worst.
 
         Their order is that of `cases`; a cell has as many as it has losses.
         """
-        lossy = "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee"
+        lossy = "FROM judged WHERE badness > 0 OR is_loss OR broke_guarantee"
         ((count,),) = self._rows(f"SELECT count(*) {lossy}")
         rows = self._rows(
             "SELECT source, trial, cell, seed, verdict, coalesce(cut_phase, ''), "
@@ -289,17 +297,18 @@ class Store:
         )
 
     def lines(
-        self, *, only: str = "true", has_first_tries: bool = False
+        self, *, only: str = "true", has_others: bool = False
     ) -> Iterator[tuple[bytes, TrialRecord]]:
         """The line of each record that counts, byte for byte, by cell and index, and the record.
 
-        `only` is a condition of SQL. With `has_first_tries` the first conclusive record of a trial comes
-        before a later one that counts. The record of a replay or rerun names its run, even if its line
-        does not. Raises `HarnessError` when a file has changed meanwhile.
+        `only` is a condition of SQL. With `has_others` void records come, too, and the first conclusive
+        record of a trial before a later one that counts. The record of a replay or rerun names its run,
+        even if its line does not. Raises `HarnessError` when a file has changed meanwhile.
         """
-        records = "records"
-        if has_first_tries:
-            records = "(SELECT * FROM records UNION ALL SELECT * EXCLUDE (counts) FROM first_tries)"
+        records = "counted"
+        if has_others:
+            others = "SELECT * EXCLUDE (counts) FROM first_tries UNION ALL SELECT * FROM voided"
+            records = f"(SELECT * FROM counted UNION ALL {others})"
         rows = self._rows(
             f"SELECT source, line_begin, line_bytes, trial FROM {records} WHERE {only} "
             'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run, place'
@@ -337,12 +346,3 @@ class Store:
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self.sql.execute(query, list(values)).fetchall()
-
-
-def _began_s(begun: str) -> float:
-    """When a run began, for sorting; the end of time if unknown, so that no such run is the first."""
-    try:
-        moment = datetime.fromisoformat(begun)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return math.inf

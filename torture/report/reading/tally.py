@@ -80,7 +80,7 @@ WORTH = tuple(Worth.__dataclass_fields__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellTally:
-    """The counts and medians of a cell's live trials."""
+    """The counts and medians of a cell's live trials, and its walks; some cells have only walks."""
 
     cell: str
     axes: dict[str, str]

@@ -13,20 +13,22 @@ from torture.report.reading.text import printable
 _QUERY = """
 SELECT
     cell,
-    count(*) AS recordings,
-    sum(walked_states) AS states,
-    sum(walked_states_proven) AS proven,
-    sum(walked_states_lost) AS lost,
-    count(*) FILTER (walked_states_lost > 0) AS recordings_lost,
+    count(*) FILTER (badness >= 0 AND walked_states > 0) AS recordings,
+    coalesce(sum(walked_states) FILTER (badness >= 0), 0) AS states,
+    coalesce(sum(walked_states_proven) FILTER (badness >= 0), 0) AS proven,
+    coalesce(sum(walked_states_lost) FILTER (badness >= 0), 0) AS lost,
+    count(*) FILTER (badness >= 0 AND walked_states_lost > 0) AS recordings_lost,
     coalesce(arg_max(walked_blocks, walked_blocks_run), 0) AS blocks,
-    coalesce(max(walked_blocks_run), 0) AS blocks_run
-FROM records WHERE walked_states > 0 GROUP BY cell
+    coalesce(max(walked_blocks_run), 0) AS blocks_run,
+    count(*) FILTER (broke_guarantee) AS broken,
+    count(*) FILTER (badness < 0 AND walked_states > 0) AS inconclusive
+FROM walks GROUP BY cell
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Walked:
-    """The crash states of a cell's walked recordings: no cuts, and in no rate."""
+    """The crash states of a cell's conclusive walks: no cuts, and in no rate of cuts."""
 
     recordings: int
     states: int
@@ -40,6 +42,10 @@ class Walked:
     """The blocks of the code of ZFS's library that recovers, where they were counted."""
     blocks_run: int = 0
     """Of these, the blocks that the recoveries of one recording ran, by the one that ran most."""
+    broken: int = 0
+    """The recordings that are worse than guaranteed, by a state or by their audit."""
+    inconclusive: int = 0
+    """Further recordings, of which some states were recovered, and whose walks say nothing."""
 
 
 def walked_by_cell(rows: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, Walked]:
@@ -51,7 +57,7 @@ def walked_by_cell(rows: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, 
 def notes_on_walks(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence for each cell with losses of an older walk that may be of states that no cut leaves."""
     found = sql.execute(
-        "SELECT cell, sum(walked_states_lost), count(*) FROM records WHERE walked_perhaps_illegal "
+        "SELECT cell, sum(walked_states_lost), count(*) FROM walks WHERE walked_perhaps_illegal "
         "GROUP BY cell ORDER BY cell"
     ).fetchall()
     return tuple(

@@ -33,3 +33,17 @@ def note_on_several(software: str, trials_of: Mapping[str, int]) -> tuple[str, .
         f"several versions of {software} count together: {counts}; to separate them, report on each "
         "by itself, or --compare them",
     )
+
+
+def notes_on_states(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if one rate counts trials that several states of the suite have made."""
+    rows = sql.execute(
+        "SELECT engine_state, count(*) FROM judged GROUP BY ALL ORDER BY count(*) DESC, engine_state"
+    ).fetchall()
+    trials_of = {
+        shortened(printable(state)) or "an unknown state": trials for state, trials in rows
+    }
+    if len(trials_of) < 2:
+        return ()
+    counts = ", ".join(f"{trials:,} of {state}" for state, trials in trials_of.items())
+    return (f"trials of {len(trials_of)} states of the suite count together: {counts}",)

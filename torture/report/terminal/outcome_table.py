@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 
 from rich import box
@@ -15,10 +15,7 @@ from rich.table import Table
 from torture.facts.stats.rates import in_words
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.report.figures.cell_figures import CellRates
-from torture.report.figures.summary import summarise
-from torture.report.figures.wording import audit_in_words, unknown_in_words
-from torture.report.reading.tally import Audited
+from torture.report.figures.cell_figures import CellFigures
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """The shapes of the table: wide or not, and the width of a cell's name.
@@ -30,16 +27,14 @@ used. From 80 columns on no name is folded.
 _GUARANTEE_COLUMNS = 11
 
 
-def outcome_table(
-    records: Iterable[TrialRecord], *, width: int, is_sequential: bool = False
-) -> Table:
+def outcome_table(rows: Sequence[CellFigures], *, width: int) -> Table:
     """A row per cell: its guarantee, trials, every verdict's count, and both rates with intervals.
+
+    Where crash states were walked, a column has the number of those that lost something.
 
     Verdicts that did not occur have no column: the caption names them. Where `width` columns are too few,
     a row takes several lines and omits guarantee and trials; the rates contain the number of trials.
-    `is_sequential`: the cells stopped when their question was answered; intervals allow for that.
     """
-    rows = summarise(records, is_sequential=is_sequential)
     ruler = Console(file=io.StringIO(), width=sys.maxsize)
     for wide, name_columns in _SHAPES:
         table = _table(rows, wide=wide, name_columns=name_columns)
@@ -48,14 +43,14 @@ def outcome_table(
     return table
 
 
-def _table(rows: Sequence[CellRates], *, wide: bool, name_columns: int) -> Table:
+def _table(rows: Sequence[CellFigures], *, wide: bool, name_columns: int) -> Table:
     seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
     unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1) if wide else (0, 1, 0, 0),
-        caption=f"No trial was {unseen}." if unseen else None,
+        caption=f"No trial was {unseen}." if seen and unseen else None,
         caption_justify="left",
     )
     table.add_column("cell", no_wrap=True)
@@ -67,15 +62,21 @@ def _table(rows: Sequence[CellRates], *, wide: bool, name_columns: int) -> Table
     loss = "acknowledged\nloss [95 %]" if wide else "ack. loss\n[95 %]"
     table.add_column(loss, justify="right", no_wrap=True)
     table.add_column("corruption\n[95 %]", justify="right", no_wrap=True)
+    has_walks = any(row.walked is not None for row in rows)
+    if has_walks:
+        table.add_column("states\nlost", justify="right", no_wrap=True)
     for row in rows:
         name = _folded(row.cell, name_columns)
         counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
         rates = [in_words(row.loss), in_words(row.corruption)]
+        walked = row.walked
+        states = ["·" if walked is None else f"{walked.lost}/{walked.states}"] if has_walks else []
         if wide:
             guarantee = fill(row.guarantee, _GUARANTEE_COLUMNS)
-            table.add_row(name, guarantee, str(row.trials), *counts, *rates)
+            table.add_row(name, guarantee, str(row.trials), *counts, *rates, *states)
         else:
-            table.add_row(name, *counts, *(rate.replace(" [", "\n[") for rate in rates))
+            folded = (rate.replace(" [", "\n[") for rate in rates)
+            table.add_row(name, *counts, *folded, *states)
     return table
 
 
@@ -88,24 +89,6 @@ def _folded(cell: str, columns: int) -> str:
             lines.append("  ")
         lines[-1] += part
     return "\n".join(lines)
-
-
-def audit_line(records: Sequence[TrialRecord]) -> str:
-    """The totals of all trials' audits; empty when nothing was audited."""
-    audits = [record.cut.audited for record in records]
-    return audit_in_words(
-        Audited(
-            acknowledgements=sum(audit.acknowledgements or 0 for audit in audits),
-            completions=sum(audit.completions or 0 for audit in audits),
-            txgs=sum(audit.txgs or 0 for audit in audits),
-            broken=sum(audit.broken or 0 for audit in audits),
-        )
-    )
-
-
-def unknown_lines(records: Iterable[TrialRecord], *, is_sequential: bool = False) -> list[str]:
-    """The rates with inconclusive trials counted either way, one line per cell with some."""
-    return unknown_in_words(summarise(records, is_sequential=is_sequential))
 
 
 def risk_line(records: Sequence[TrialRecord]) -> str:
@@ -122,22 +105,11 @@ def risk_line(records: Sequence[TrialRecord]) -> str:
     )
 
 
-def phases_line(records: Sequence[TrialRecord]) -> str:
+def phases_line(phases: Sequence[tuple[str, int]]) -> str:
     """The phases of the cuts, the most frequent first; empty when no record has one."""
-    phases = Counter(phase for record in records if (phase := record.cut.phase))
-    if not phases:
-        return ""
-    shares = ", ".join(f"{phase} {n / phases.total():.0%}" for phase, n in phases.most_common())
-    return f"where the cuts fell: {shares}"
-
-
-def accelerators_line(records: Sequence[TrialRecord]) -> str:
-    """A remark, if a rate counts trials of KVM and of emulation; else empty."""
-    kinds = Counter(kind for record in records if (kind := record.where.accelerator))
-    if len(kinds) < 2:
-        return ""
-    counts = " and ".join(f"{count} of {kind}" for kind, count in sorted(kinds.items()))
-    return f"{counts} count together; the page's notes have them apart"
+    of = sum(count for _, count in phases)
+    shares = ", ".join(f"{phase} {count / of:.0%}" for phase, count in phases)
+    return f"where the cuts fell: {shares}" if phases else ""
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:

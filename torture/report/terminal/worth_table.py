@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich import box
 from rich.table import Table
 
 from torture.records.record.trials import Origin, TrialRecord
-from torture.report.figures.summary import worth_of
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import latency_in_words, speed_in_words
 
 _CAPTION = (
@@ -18,9 +18,9 @@ _CAPTION = (
 )
 
 
-def worth_table(records: Iterable[TrialRecord]) -> Table | None:
+def worth_table(cells: Sequence[CellFigures]) -> Table | None:
     """A row per cell; None if no trial has a measurement."""
-    rows = worth_of(records)
+    rows = {figures.cell: figures.worth for figures in cells if figures.worth.is_known}
     if not rows:
         return None
     table = Table(

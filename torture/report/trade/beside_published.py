@@ -10,7 +10,7 @@ from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedRow
 from torture.facts.speed.published_sweeps import SWEEPS, Curve, Sweep, Swept
 from torture.facts.speed.ratios import Estimate, mean_of
 from torture.facts.speed.slow_motion import SHARE_MAX
-from torture.report.reading.measurements import Measurement
+from torture.report.trade.measurements import Measurement
 from torture.report.trade.speeds import (
     NO_FIGURE,
     FigureOf,

@@ -11,7 +11,7 @@ from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredJob
 from torture.facts.speed.ratios import Estimate, mean_of, ratio_of
 from torture.facts.speed.slow_motion import SHARE_MAX
-from torture.report.reading.measurements import Measurement
+from torture.report.trade.measurements import Measurement
 
 FigureOf = Callable[[MeasuredJob], float]
 

@@ -11,11 +11,11 @@ from torture.report.figures.grid import axes_rank
 from torture.report.figures.sensitivity import Sensitivity
 from torture.report.figures.sentence import walked_in_words, would_be_seen
 from torture.report.figures.wording import cell_in_words, common_in_words, varying_axes
-from torture.report.reading.measurements import measurements_of
 from torture.report.reading.store import Store
 from torture.report.reading.walks import Walked, walked_by_cell
 from torture.report.trade.beside_published import TableBeside, beside_published
 from torture.report.trade.fronts import Front, fronts_of
+from torture.report.trade.measurements import measurements_of
 from torture.report.trade.prices import Price, prices_of
 from torture.report.trade.speeds import CellSpeed, speeds_of
 
@@ -51,9 +51,9 @@ class Trade:
 
 
 def trade_of(store: Store, cells: Sequence[CellFigures], sensitivity: Sensitivity) -> Trade:
-    """The trade of a store's measurements; `cells` are those with cuts, in the axes' order."""
+    """The trade of a store's measurements; `cells` are in the axes' order."""
     measurements = measurements_of(store.lines)
-    by_name = {figures.cell: figures for figures in cells}
+    by_name = {figures.cell: figures for figures in cells if figures.trials}
     walked = walked_by_cell(lambda query: store.sql.execute(query).fetchall())
     speeds = sorted(speeds_of(measurements), key=lambda speed: axes_rank(speed.measurement.axes))
     axes = [speed.measurement.axes for speed in speeds]

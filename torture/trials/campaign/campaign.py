@@ -18,6 +18,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.engine_state import stamped
 from torture.trials.campaign.hand_out import HandOut
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.reproducer import keep_reproducer
@@ -296,8 +297,7 @@ class Campaign:
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
         try:
-            deadline_s = self._site.trial_deadline_s + spec.walk_s
-            record = controller.run(spec, deadline_s=deadline_s)
+            record = controller.run(spec, deadline_s=self._site.trial_deadline_s + spec.walk_s)
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)
@@ -309,7 +309,7 @@ class Campaign:
         """Write the record, then inform the schedule; an end while the run stops is no result."""
         if self._is_stopping:
             return
-        record = record.with_relative_paths(self.run)
+        record = stamped(record).with_relative_paths(self.run)
         if record.breaks(Guarantee(record.guarantee)) and not record.fault:
             self._reproduce(number, record)
         with self._changed:

@@ -18,7 +18,9 @@ from torture.trials.campaign.run import Run, describe
 _MAY_DIFFER = frozenset({"jobs", "keep"})
 """Options that change neither a trial nor its verdict."""
 _CONTENT = "content of image "
-"""Older runs do not have it, and go on without."""
+_STATE = "state of the suite"
+_NOT_IN_OLDER_RUNS = (_CONTENT, _STATE)
+"""Older runs do not have these, and go on without."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +49,8 @@ class WantedRun:
         return tuple(
             f"{name}: {was.get(name)!r}, now {now.get(name)!r}"
             for name in sorted(was | now)
-            if was.get(name) != now.get(name) and (name in was or not name.startswith(_CONTENT))
+            if was.get(name) != now.get(name)
+            and (name in was or not name.startswith(_NOT_IN_OLDER_RUNS))
         )
 
     def _document(self) -> RunDocument:
@@ -66,7 +69,8 @@ def _compared(document: RunDocument) -> dict[str, object]:
         for name, image in document.images.items()
         if image is not None and image.sha256
     }
-    return options | images | contents | {
+    state = {_STATE: document.engine_state} if document.engine_state else {}
+    return options | images | contents | state | {
         "seed": document.seed,
         "extra": document.extra,
         "zfs": document.zfs,

@@ -18,8 +18,9 @@ from torture.facts.recording.events import (
     ViewSource,
     load_recording,
 )
+from torture.records.record.outcome_in_words import outcome_in_full
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.trials import TrialRecord, outcome_in_full
+from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.trials.trial.archive import pack, unpack_recordings
 

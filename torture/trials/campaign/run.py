@@ -30,6 +30,7 @@ from torture.records.record.run_document import (
     read_run_document,
 )
 from torture.records.record.run_layout import LATEST, RunLayout
+from torture.trials.campaign.engine_state import engine_state
 
 FREE_BYTES_MIN = 512 * 1024**2
 """The free space that the folder of results needs before a run begins."""
@@ -147,6 +148,7 @@ def describe(lab: LabSettings) -> RunDocument:
             for name, image in images.items()
         },
         extra=extra_digests(),
+        engine_state=engine_state(),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.made_records import changed, trial_record
+from suites.selftest.unit.report_records import figures_of
 from torture.choices.faults import DISTURBANCES, FAULTS, find
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
@@ -19,7 +20,6 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Absence, Origin, TrialRecord
 from torture.records.scoring.detection import CONFIDENCE, cuts_for, detect, seen_by, share_for
-from torture.report.figures.summary import summarise
 from torture.trials.plan.draw import draw_planted, draw_trials
 
 FAULT = FAULTS["flush-dropped"]
@@ -87,7 +87,7 @@ def test_specs_of_older_versions_have_their_fault() -> None:
 
 
 def test_a_planted_trial_is_in_no_rate() -> None:
-    assert summarise([record(Verdict.CORRUPTED)]) == ()
+    assert figures_of([record(Verdict.CORRUPTED)]) == ()
     assert TrialRecord.from_json(record(Verdict.CORRUPTED).as_json()).fault == FAULT.name
 
 

@@ -19,7 +19,6 @@ from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.detection import seen_by
-from torture.report.terminal.outcome_table import audit_line
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"
 
@@ -258,7 +257,7 @@ def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None
     assert record.breaks(Guarantee.LOSES)
     assert not replace(record, cut=replace(cut, second=None)).breaks(Guarantee.LOSES)
     assert seen_by(record) == {Sight.AUDIT}
-    assert "5 acknowledgements" in audit_line([record])
+    assert record.cut.audited.acknowledgements == 5
 
 
 @pytest.mark.parametrize("data", [{}, {"broken": "1", "findings": 3}, {"took_ms": -1.5}])

@@ -8,7 +8,8 @@ from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import Absence, TrialRecord, breaches_in_words
+from torture.records.record.outcome_in_words import breaches_in_words
+from torture.records.record.trials import Absence, TrialRecord
 
 
 def record(verdict: Verdict, *, broken: int = 0, unfounded: int = 0) -> TrialRecord:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import torture.records.schedules
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
+from suites.selftest.unit.made_records import changed
 from torture.discovery import offered
-from torture.facts.evidence.cut_document import AuditDocument, CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.stats.sequential import Answer, Until
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord, needing_attention
@@ -83,6 +84,22 @@ def test_inconclusive_trials_count_for_nothing_and_hold_nothing_up() -> None:
     found = settled_by(outcomes, range(60))
     assert found == Settled(answer=Answer.YES, events=0, trials=FEWEST)
     assert settled_by("?" * 60, range(60)) is None
+
+
+@pytest.mark.parametrize("question", ["upper<0.3", "corruption upper<0.3"])
+def test_damage_without_a_lost_operation_is_harm_and_a_confirmed_finding_is_in_no_rate(
+    question: str,
+) -> None:
+    schedule = UntilSchedule(SPECS, Until.parse(question))
+    begin_all(schedule)
+    for place, spec in enumerate(SPECS):
+        harmed = changed(record_of(spec, "C"), lost=0)
+        cut = replace(harmed.cut, confirmed=Confirmation(finding="a finding", marks=1))
+        schedule.record_ended(spec, replace(harmed, cut=cut) if place < 9 else harmed)
+        if place == 8:
+            assert schedule.settled == {}
+    assert schedule.settled[ASKED].answer is Answer.NO
+    assert schedule.settled[ASKED].events == schedule.settled[ASKED].trials
 
 
 def test_it_settles_once_and_says_so_in_words() -> None:

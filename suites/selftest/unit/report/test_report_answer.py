@@ -161,7 +161,7 @@ def test_the_mean_of_several_cells_never_stands_without_the_bound_on_the_worst()
 
 def test_nothing_conclusive_is_no_safety() -> None:
     [group] = answer([figures(ALWAYS, inconclusive=4)])
-    assert group.sentence == "theory says safe: no trial of 1 configuration was conclusive"
+    assert group.sentence == "theory says safe: no cut of 1 configuration was conclusive"
 
 
 def test_no_cells_no_answer() -> None:

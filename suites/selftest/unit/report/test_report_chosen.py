@@ -13,7 +13,6 @@ from torture.facts.evidence.cut_document import Confirmation
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.summary import summarise
 from torture.report.reading.store import Store
 
 CELL = cells_of(Matrix.QUICK)[:1]
@@ -43,11 +42,9 @@ def test_a_cut_at_the_moment_of_a_finding_is_in_no_rate(tmp_path: Path) -> None:
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         [figures] = cell_figures(store.tallies())
         [note] = store.notes
-    [summary] = summarise(records)
-    for rates in (figures, summary):
-        assert (rates.trials, rates.conclusive, rates.confirmations) == (5, 4, 1)
-        assert (rates.loss.events, rates.loss.trials) == (0, 4)
-        assert (rates.corruption.events, rates.corruption.trials) == (0, 4)
-        assert rates.broken == 1
-        assert rates.verdicts[Verdict.CORRUPTED] == 1
+    assert (figures.trials, figures.conclusive, figures.confirmations) == (5, 4, 1)
+    assert (figures.loss.events, figures.loss.trials) == (0, 4)
+    assert (figures.corruption.events, figures.corruption.trials) == (0, 4)
+    assert figures.broken == 1
+    assert figures.verdicts[Verdict.CORRUPTED] == 1
     assert note.startswith("1 trial was cut at the moment of a finding")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import figures_of, make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
@@ -109,8 +109,8 @@ def test_a_time_or_speed_of_any_size_is_shown_in_few_digits(
         lines = [put(line, path, huge) for line in lines]
     _, _, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
     assert {cell["rollback_ms"]["most"] for cell in exported["cells"]} == {huge}
-    records = [TrialRecord.from_json(line) for line in lines]
-    Console(width=300).print(outcome_table(records, width=300), worth_table(records))
+    cells = figures_of(TrialRecord.from_json(line) for line in lines)
+    Console(width=300).print(outcome_table(cells, width=300), worth_table(cells))
     texts = [capsys.readouterr().out]
     for file in (tmp_path / "out").rglob("*"):
         with suppress(UnicodeDecodeError):

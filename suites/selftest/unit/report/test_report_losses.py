@@ -62,7 +62,7 @@ def test_more_losses_than_lines_are_counted(
     monkeypatch.setattr(render, "LOSSES_MAX", 4)
     with Store.open([write_run(tmp_path / "run", records(9))]) as store:
         page = render.render_page(store)
-    assert "Every loss: 9 cuts" in page
+    assert "Every loss: 9 trials" in page
     assert "5 more are in the exported" in page
     assert len(re.findall(r"tools/replay --live \S+</code></td>", page)) == 4
 

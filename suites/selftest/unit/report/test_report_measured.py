@@ -17,9 +17,8 @@ from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.grid import grid_of
-from torture.report.figures.summary import summarise, worth_of
-from torture.report.reading.measurements import Measurement, measurements_of
 from torture.report.reading.store import Store
+from torture.report.trade.measurements import Measurement, measurements_of
 
 ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
 DISABLED = "iscsi-disabled-noslog-btrfs-bothdie"
@@ -58,8 +57,6 @@ def test_no_figure_of_cuts_changes(tmp_path: Path) -> None:
         trials = [[case.record.trial for case in one.cases(most=99)] for one in (other, store)]
         assert trials[0] == trials[1]
         assert (other.zfs_versions, other.accelerators) == (store.zfs_versions, store.accelerators)
-    assert summarise(LIVE) == summarise([*LIVE, *MEASURED])
-    assert worth_of(LIVE) == worth_of([*LIVE, *MEASURED])
 
 
 @pytest.mark.parametrize("form", ["junit", "markdown", "phases", "roads", "administration", "json"])

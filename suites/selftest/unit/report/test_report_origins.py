@@ -26,7 +26,6 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.summary import summarise
 from torture.report.night.plan import Plan
 from torture.report.reading.merged import write_merged
 from torture.report.reading.store import Store
@@ -135,11 +134,6 @@ def test_within_one_file_a_replay_does_not_stand_for_the_original(tmp_path: Path
     file = write_run(tmp_path / "run", [LOST, better]) / TRIALS_FILE
     assert read_records(file).records == (LOST, better)
     assert read_records(file).live == (LOST,)
-
-
-def test_the_table_at_a_runs_end_is_of_live_trials() -> None:
-    assert summarise([*RECORDS, REPLAYED, again(Origin.RERUN)]) == summarise(RECORDS)
-    assert summarise([REPLAYED]) == ()
 
 
 def test_exports_say_where_a_record_comes_from(original: Path, tmp_path: Path) -> None:

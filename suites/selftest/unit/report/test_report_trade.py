@@ -35,10 +35,10 @@ from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity, measured_sensitivity
 from torture.report.page.sweep_charts import SHAPES, drawn_sweep
 from torture.report.page.vega import PHONE, WIDE, Frame
-from torture.report.reading.measurements import Measurement, RoundKey
 from torture.report.reading.store import Store
 from torture.report.trade.beside_published import Point, SweepDrawn
 from torture.report.trade.fronts import Front, fronts_of
+from torture.report.trade.measurements import Measurement, RoundKey
 from torture.report.trade.speeds import NO_FIGURE, CellSpeed, digits, estimate_in_words, speed_of
 from torture.report.trade.trade import Trade, trade_of
 

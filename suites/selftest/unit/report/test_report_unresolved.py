@@ -102,7 +102,7 @@ def test_the_audits_findings_in_an_inconclusive_trial_are_kept(tmp_path: Path, i
 
 def test_a_run_of_empty_cuts_alone_raises_no_alarm(tmp_path: Path) -> None:
     [group] = groups_of(tmp_path, ended(intact=0, empty=9))
-    assert group.sentence == "theory says safe: no trial of 1 configuration was conclusive"
+    assert group.sentence == "theory says safe: no cut of 1 configuration was conclusive"
 
 
 def test_the_bound_on_each_cell_counts_its_own_unresolved_trials(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord, Where
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.store import Store
-from torture.report.terminal.outcome_table import accelerators_line
 
 SAFE = cells_of(Matrix.QUICK)[0]
 
@@ -107,10 +106,6 @@ def test_kvm_and_emulation_are_said_apart_and_not_compared(tmp_path: Path) -> No
         assert store.accelerators == ("kvm", "tcg")
         (note,) = (note for note in store.notes if "emulation" in note)
         assert "kvm: a loss in 0 of 4; tcg: a loss in 0 of 8" in note
-    together = [replace(record, where=kvm) for record in records[:4]] + records[4:]
-    assert accelerators_line(together) == ""
-    together[4] = replace(records[4], where=tcg)
-    assert accelerators_line(together).startswith("4 of kvm and 1 of tcg count together")
     with Store.open([of_kvm, of_unknown]) as store:
         assert not any("emulation" in note for note in store.notes)
     with pytest.raises(HarnessError, match="old kvm, new tcg"):

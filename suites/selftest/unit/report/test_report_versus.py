@@ -143,7 +143,7 @@ def test_one_broken_guarantee_is_enough_and_is_named_with_its_trial(tmp_path: Pa
     assert versus.has_failed
     [(cell, [trial])] = versus.breaches.items()
     assert cell == SAFE
-    assert f"no old trial broke: {SAFE}, in {trial}." in versus.sentence
+    assert f"no old trial broke it: {SAFE}, in {trial}." in versus.sentence
     assert not compare_runs([new], [new]).has_failed, "no news"
 
 
@@ -176,3 +176,49 @@ def test_runs_that_stopped_at_an_answer_are_compared_by_their_own_intervals(
         assert [pair.first.cell for pair in versus.worse] == [LOSSY[0]]
         assert versus.pooled == ()
         assert "stopped at an answer" in " ".join(versus.remarks)
+
+
+def broken_run(folder: Path, ends: dict[Verdict, int], *, broken_audits: int = 0) -> Path:
+    """A run of ten trials of a safe cell; so many ended so, in the others nothing was lost."""
+    verdicts = [verdict for verdict, count in ends.items() for _ in range(count)]
+    records = make_records(10, cells=CELLS[:1], seed=len(str(folder)))
+    audit = AuditDocument(broken=1, under_way=1)
+    return write_run(
+        folder,
+        [
+            changed(
+                record,
+                verdict=verdicts[number] if number < len(verdicts) else Verdict.INTACT,
+                lost=0,
+                error=None,
+                cut=replace(record.cut, audit=audit)
+                if number >= 10 - broken_audits
+                else record.cut,
+            )
+            for number, record in enumerate(records)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "broken_audits", "has_failed"),
+    [
+        ({Verdict.REPAIRED: 1}, 0, False),
+        ({Verdict.REPAIRED: 2}, 0, False),
+        ({Verdict.POOL_LOST: 1}, 0, True),
+        ({Verdict.CORRUPTED: 1}, 0, True),
+        ({Verdict.REPAIRED: 6}, 0, True),
+        ({}, 1, True),
+    ],
+    ids=str,
+)
+def test_an_old_breach_hides_no_worse_one_and_no_higher_rate(
+    ends: dict[Verdict, int], broken_audits: int, has_failed: bool, tmp_path: Path
+) -> None:
+    """One of ten trials of the old night was repaired: a documented finding of its cell."""
+    old = broken_run(tmp_path / "old", {Verdict.REPAIRED: 1})
+    new = broken_run(tmp_path / "new", ends, broken_audits=broken_audits)
+    versus = compare_runs([old], [new])
+    assert versus.has_failed is has_failed
+    if ends == {Verdict.REPAIRED: 6}:
+        assert [pair.first.cell for pair in versus.worse] == [f"{SAFE} (broken guarantees)"]

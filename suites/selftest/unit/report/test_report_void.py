@@ -10,6 +10,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged import write_merged
@@ -70,8 +71,18 @@ def test_a_void_trial_is_in_no_rate_and_its_reason_is_a_note(tmp_path: Path) -> 
     with Store.open([merged]) as store:
         assert losses(store) == (0, 5)
         assert "is void, and in no rate: the host's disk was full" in " ".join(store.notes)
+        assert len(store.notes) == 1, "the sentence is the merged run's own"
+    _without_its_line(merged, LOST.trial)
     with Store.open([merged, redrawn]) as store:
-        assert store.trials == 6, "a run without a void trial"
+        assert losses(store) == (0, 5), "a rerun would stand for the void loss"
+
+
+def _without_its_line(run: Path, trial: str) -> None:
+    """Merged runs of older suites have no line of a void trial."""
+    file = run / TRIALS_FILE
+    lines = file.read_text().splitlines(keepends=True)
+    assert sum(trial in line for line in lines) == 2
+    file.write_text("".join(line for line in lines if trial not in line))
 
 
 def test_without_a_reason_a_trial_is_not_void(tmp_path: Path) -> None:

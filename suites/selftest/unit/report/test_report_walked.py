@@ -106,7 +106,14 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
         for lost in (0, 1):
             walked_too = replace(
                 figures,
-                walked=Walked(recordings=1, states=9, proven=0, lost=lost, recordings_lost=lost),
+                walked=Walked(
+                    recordings=1,
+                    states=9,
+                    proven=0,
+                    lost=lost,
+                    recordings_lost=lost,
+                    broken=int(is_safe and lost),
+                ),
             )
             is_worse = figures.broken > 0 or (is_safe and lost > 0)
             assert walked_too.is_worse == is_worse

@@ -11,14 +11,13 @@ import pytest
 from rich.console import Console
 
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import figures_of, make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import Absence, Origin, Speed, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.summary import worth_of
 from torture.report.figures.wording import latency_in_words, speed_in_words
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
@@ -66,7 +65,6 @@ def test_a_cells_worth_is_the_median_of_conclusive_trials_with_a_measurement(
     tmp_path: Path,
 ) -> None:
     records = measured()
-    assert worth_of(records) == {CELL.name: EXPECTED}
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         (figures,) = cell_figures(store.tallies())
         assert (figures.worth, figures.acknowledged_in_outage) == (EXPECTED, 0)
@@ -100,7 +98,7 @@ def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
     assert figures.worth == Worth()
     assert not figures.worth.is_known
     assert "durable per second" not in page
-    assert worth_table(records) is None
+    assert worth_table(figures_of(records)) is None
 
 
 def test_the_page_and_the_terminal_say_how_fast_and_how_it_was_made(tmp_path: Path) -> None:
@@ -109,7 +107,7 @@ def test_the_page_and_the_terminal_say_how_fast_and_how_it_was_made(tmp_path: Pa
         page = render_page(store)
     for words in ("2.5 ms, 250 ms", "7.5 s, 150 ms", "only ratios mean anything"):
         assert words in page, words
-    table = worth_table(records)
+    table = worth_table(figures_of(records))
     assert table is not None
     console = Console(width=80)
     with console.capture() as capture:

@@ -26,6 +26,7 @@ from suites.selftest.unit.fake_workers import (
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.machines.lab.lab import LabSettings
+from torture.records.record.run_document import read_run_document
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
@@ -33,6 +34,7 @@ from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import Schedule
 from torture.records.schedules.until import UntilSchedule
 from torture.trials.campaign.continued import WantedRun, settle
+from torture.trials.campaign.engine_state import engine_state
 from torture.trials.campaign.run import Run
 
 CELLS = (ASKED, OTHER, THIRD)
@@ -168,6 +170,36 @@ def test_a_command_with_another_extra_is_refused(
     assert wanted().differences(interrupted.folder) == (
         f"extra: {{}}, now {{'slogs/own.py': '{digest}'}}",
     )
+
+
+def test_a_run_of_another_state_of_the_suite_is_refused(
+    interrupted: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = read_run_document(interrupted.folder)
+    assert document is not None
+    assert document.engine_state == engine_state()
+    monkeypatch.setattr("torture.trials.campaign.run.engine_state", lambda: "0123456789abcdef")
+    assert wanted().differences(interrupted.folder) == (
+        f"state of the suite: '{engine_state()}', now '0123456789abcdef'",
+    )
+    replace(document, engine_state="").write(interrupted.folder)
+    try:
+        assert not wanted().differences(interrupted.folder), "an older run goes on"
+    finally:
+        document.write(interrupted.folder)
+
+
+def test_the_state_of_the_suite_is_that_of_the_code_that_makes_trials(tmp_path: Path) -> None:
+    files = ["torture/a.py", "torture/report/b.py", "vmimages/c", "docs/d", "torture/__pycache__/e"]
+    states = []
+    for changed_file in ["", *files]:
+        checkout = tmp_path / (changed_file.replace("/", "-") or "plain")
+        for name in files:
+            file = checkout / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("new" if name == changed_file else "old")
+        states.append(engine_state(checkout))
+    assert [state != states[0] for state in states[1:]] == [True, False, True, False, False]
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
