@@ -17,9 +17,9 @@ class WalkEngine(StrEnum):
     KERNEL = "kernel"
     """The kernel's ZFS, in a NAS that stays up."""
     NATIVE = "native"
-    """OpenZFS's library on the host; each loss is recovered again by the kernel's ZFS."""
+    """OpenZFS's library on the host. The kernel's ZFS recovers each loss, and drawn intact states."""
     BOTH = "both"
-    """As `native`, and some states are recovered by the kernel's ZFS as well, and compared."""
+    """As `native`, and the kernel's ZFS recovers more of the intact states: one in ten at least."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ class WalkDocument(Document):
     """The walk of one recording. States of one recording are no independent trials."""
 
     engine: str = ""
-    """A `WalkEngine`."""
+    """A `WalkEngine`: the one that recovered the states, as the library cannot recover each cell's."""
     distinct: Count = 0
     """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
     recovered: Count = 0
@@ -125,11 +125,11 @@ class WalkDocument(Document):
     repeated: Count = 0
     """States recovered a second time."""
     differing: Count = 0
-    """Of these, those whose second recovery gave another content."""
+    """Of these, those whose second recovery ended otherwise: the worst verdict counts."""
     compared: Count = 0
     """States recovered by the native engine and by the kernel's ZFS."""
     disagreeing: Count = 0
-    """Of these, those with different contents: the kernel's one counts."""
+    """Of these, those with different contents or healths of the pool: the worst verdict counts."""
     given_up: Count = 0
     """States that the native engine could not recover, and left to the kernel's ZFS."""
     outcomes: dict[str, Count] = field(default_factory=dict)
@@ -154,6 +154,12 @@ class WalkDocument(Document):
     """Of it, the time of the engines' recoveries, with the end of each one before."""
     checking_ms: Count = 0
     """Of it, the time of the client's looks at new contents."""
+    by_library: Count = 0
+    """The states that the library alone called intact, or proved equal to one of them."""
+    checked: Count = 0
+    """Of these, those that the seed drew for the kernel's ZFS, which recovered them, too."""
+    checked_differing: Count = 0
+    """Of these, those that ended otherwise."""
 
     @property
     def states_lost(self) -> int:
