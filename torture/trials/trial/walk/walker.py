@@ -135,6 +135,8 @@ class Walker:
                 self.show(f"walk {self._states.total()}")
             self._recover(state, again=number % _REPEATED_EVERY == 0)
             self._count(walked_ms=earlier_ms + round((time.monotonic() - begun_s) * 1000))
+        if not self._by_library:
+            return
         self._until_s = until_s
         try:
             self._check_proofs()
