@@ -168,6 +168,13 @@ class WalkDocument(Document):
         return self.counted - intact - unknown
 
     @property
+    def by_library_alone(self) -> int:
+        """The states whose end is the library's word: the kernel's ZFS recovered none of them."""
+        if self.engine not in (WalkEngine.NATIVE, WalkEngine.BOTH):
+            return 0
+        return max(self.counted - self.compared - self.given_up, 0)
+
+    @property
     def counted(self) -> int:
         """The states with an outcome."""
         return self.recovered + self.proven

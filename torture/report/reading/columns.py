@@ -168,6 +168,9 @@ _NAMED = {
     "trial_ms": _count(lambda row: min(sum(row.record.timings.values()), 2**62)),
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
+    "walked_states_by_library": _count(
+        lambda row: row.record.walk and row.record.walk.by_library_alone
+    ),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
     "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
     "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),

@@ -12,6 +12,7 @@ SELECT
     count(*) AS recordings,
     sum(walked_states) AS states,
     sum(walked_states_proven) AS proven,
+    sum(walked_states_by_library) AS by_library,
     sum(walked_states_lost) AS lost,
     count(*) FILTER (walked_states_lost > 0) AS recordings_lost,
     coalesce(arg_max(walked_blocks, walked_blocks_run), 0) AS blocks,
@@ -28,6 +29,8 @@ class Walked:
     states: int
     proven: int
     """The states without a recovery: an earlier one has read nothing else than these states have."""
+    by_library: int
+    """The states whose end is the word of OpenZFS's library alone."""
     lost: int
     """The states that lost something acknowledged, or are damaged."""
     recordings_lost: int
