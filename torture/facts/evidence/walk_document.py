@@ -48,10 +48,8 @@ class WalkedLoss(Document):
     unflushed: Count = 0
     """The writes before its cut that no flush covers."""
     dropped: tuple[DroppedWrite, ...] | None = None
-    """The fewest of them whose absence still loses in this way; None where this was not sought.
-
-    Without any, the lost data were only in the memory of the NAS.
-    """
+    """The fewest of them whose absence still loses in this way; None where this was not sought, and
+    without any the lost data were only in the memory of the NAS."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,11 +103,8 @@ class WalkDocument(Document):
     contents: Count = 0
     """The different contents of the volume that a client has mounted, read and checked."""
     seen_once: Count = 0
-    """Of these, the contents of one state alone, recovered or proven.
-
-    Their share of these states estimates the share of all distinct states that have another
-    content than these (I. J. Good, The population frequencies of species, Biometrika 40, 1953).
-    """
+    """Of these, the contents of one state alone. Their share of all states estimates the share of states
+    with another content (I. J. Good, The population frequencies of species, Biometrika 40, 1953)."""
     ends: Count = 0
     """The different ends: verdict, lost operations, reasons."""
     ends_seen_once: Count = 0
@@ -166,13 +161,6 @@ class WalkDocument(Document):
         """The states that lost something acknowledged or are damaged."""
         intact, unknown = self.outcomes.get("intact", 0), self.outcomes.get("inconclusive", 0)
         return self.counted - intact - unknown
-
-    @property
-    def by_library_alone(self) -> int:
-        """The states whose end is the library's word: the kernel's ZFS recovered none of them."""
-        if self.engine not in (WalkEngine.NATIVE, WalkEngine.BOTH):
-            return 0
-        return max(self.counted - self.compared - self.given_up, 0)
 
     @property
     def counted(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss, WalkEngine
 from torture.facts.recording.roles import Role
 from torture.facts.stats.rates import interval_in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict
@@ -39,6 +39,13 @@ def walk_in_words(walk: WalkDocument) -> Iterator[str]:
                 f"    {write.disk}: {write.length_bytes} bytes at {write.offset_bytes}, "
                 f"{layer_of(write)}{kept}"
             )
+
+
+def by_library_alone(walk: WalkDocument) -> int:
+    """The states whose end is the library's word: the kernel's ZFS recovered none of them."""
+    if walk.engine not in (WalkEngine.NATIVE, WalkEngine.BOTH):
+        return 0
+    return max(walk.counted - walk.compared - walk.given_up, 0)
 
 
 def certainty_in_words(walk: WalkDocument) -> Iterator[str]:

@@ -16,6 +16,7 @@ from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
 from torture.records.record.trials import Absence, Speed, TrialRecord, Where
+from torture.records.scoring.walk_in_words import by_library_alone
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
 
@@ -169,7 +170,7 @@ _NAMED = {
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_by_library": _count(
-        lambda row: row.record.walk and row.record.walk.by_library_alone
+        lambda row: row.record.walk and by_library_alone(row.record.walk)
     ),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
     "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),

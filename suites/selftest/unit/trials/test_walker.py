@@ -272,6 +272,44 @@ def test_one_wrong_proof_in_ten_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     assert found >= 19
 
 
+def test_wrong_proofs_that_are_all_checked_leave_no_intact_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty of thirty states are proven; each counts once, and none is the root of a further cut."""
+    states = _plain(30)
+    walk = _Walk(
+        tmp_path,
+        monkeypatch,
+        library=lambda _state: "old",
+        kernel=lambda _state: "old",
+        proven=lambda _state: "good",
+    )
+    document = walk.over(states)
+    assert document.outcomes == {"rolled-back": 30}
+    assert (document.recovered, document.proven, document.proofs_differing) == (30, 0, 20)
+    assert walk.walker.next_root(states) is None
+
+
+def test_a_proven_loss_is_recovered_and_counts_as_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = _Walk(tmp_path, monkeypatch, library=lambda _state: "good", proven=lambda _state: "old")
+    document = walk.over([_state(1), _state(2)])
+    assert (document.recovered, document.proven, document.states_lost) == (2, 0, 2)
+
+
+def test_the_worst_of_two_recoveries_is_the_states_and_the_first_is_the_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first state is recovered twice. A fresh NAS must come to the verdict of its content."""
+    contents = iter(["good", "old", *["good"] * 200])
+    walk = _Walk(tmp_path, monkeypatch, kernel=lambda _state: next(contents))
+    document = walk.over([_state(1)])
+    assert document.outcomes == {"rolled-back": 1}
+    assert (document.repeated, document.differing) == (1, 1)
+    assert walk.walker.first_ends["good"].verdict == _VERDICTS["good"]
+
+
 def test_a_sound_walk_has_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     walk = _Walk(tmp_path, monkeypatch, library=_by_writes, proven=_by_writes)
     document = walk.over(_plain(400))
