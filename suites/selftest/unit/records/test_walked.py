@@ -120,6 +120,10 @@ _SOUND = WalkDocument(
             {"outcomes": {"intact": 280, "corrupted": 20}},
             "a walked state lost something, and the last recovery of a fresh NAS did not",
         ),
+        (
+            {"losses": (WalkedLoss(verdict="corrupted"),)},
+            "a walked state lost something, and the last recovery of a fresh NAS did not",
+        ),
         ({"recovered": 0, "proven": 0, "outcomes": {}}, "the walk recovered no state"),
     ],
 )
