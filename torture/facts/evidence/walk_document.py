@@ -48,8 +48,8 @@ class WalkedLoss(Document):
     unflushed: Count = 0
     """The writes before its cut that no flush covers."""
     dropped: tuple[DroppedWrite, ...] | None = None
-    """The fewest of them whose absence still loses in this way; None where this was not sought, and
-    without any the lost data were only in the memory of the NAS."""
+    """The fewest of them whose absence still loses in this way; None where this was not sought. Without
+    any, the lost data were only in the memory of the NAS."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
