@@ -68,7 +68,7 @@ def _sound_walks(run: Path) -> list[WalkDocument]:
 
 def _in_words(walks: list[WalkDocument], counted: float, naive: float) -> str:
     recovered = sum(
-        (walk.recovered + walk.repeated + walk.proofs_repeated) / walk.recovering_ms
+        (walk.recovered + walk.repeated + walk.proofs_repeated + walk.compared) / walk.recovering_ms
         for walk in walks
     )
     contents = sum(walk.contents / walk.checking_ms for walk in walks)

@@ -22,6 +22,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
+from torture.records.scoring.walk_in_words import certainty_in_words
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_walked
 from torture.trials.replay.replay import settings_of
@@ -77,6 +78,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     kept = {"walks": [{"trial": record.trial} | walk.as_json() for record, walk in walks]}
     file = campaign.run.folder / _TABLE_FILE
     print_table(terminalreporter, "replay", _table(walks), kept=kept, file=file)
+    for record, walk in walks:
+        for line in certainty_in_words(walk):
+            terminalreporter.write_line(f"{record.cell}: {line.strip()}")
     coverages = [walk.coverage for _, walk in walks if walk.coverage is not None]
     if coverages:
         run, lab = campaign.run, settings_of(campaign.run.folder)
@@ -128,8 +132,13 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
 
 
 def _recovery_ms(walk: WalkDocument) -> str:
-    mean = _each(walk.recovering_ms, walk.recovered + walk.repeated + walk.proofs_repeated)
+    mean = _each(walk.recovering_ms, _recoveries(walk))
     return f"{mean} ({walk.first_ms} first, {walk.last_ms} last)" if walk.first_ms else mean
+
+
+def _recoveries(walk: WalkDocument) -> int:
+    again = walk.repeated + walk.proofs_repeated + walk.compared
+    return walk.recovered + again
 
 
 def _first_and_last(mib: Sequence[int]) -> str:

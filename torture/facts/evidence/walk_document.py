@@ -17,9 +17,9 @@ class WalkEngine(StrEnum):
     KERNEL = "kernel"
     """The kernel's ZFS, in a NAS that stays up."""
     NATIVE = "native"
-    """OpenZFS's library on the host; each loss is recovered again by the kernel's ZFS."""
+    """OpenZFS's library on the host. The kernel's ZFS recovers each loss, and drawn intact states."""
     BOTH = "both"
-    """As `native`, and some states are recovered by the kernel's ZFS as well, and compared."""
+    """As `native`, and the kernel's ZFS recovers more of the intact states: one in ten at least."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,10 +48,8 @@ class WalkedLoss(Document):
     unflushed: Count = 0
     """The writes before its cut that no flush covers."""
     dropped: tuple[DroppedWrite, ...] | None = None
-    """The fewest of them whose absence still loses in this way; None where this was not sought.
-
-    Without any, the lost data were only in the memory of the NAS.
-    """
+    """The fewest of them whose absence still loses in this way; None where this was not sought. Without
+    any, the lost data were only in the memory of the NAS."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +105,7 @@ class WalkDocument(Document):
     """The walk of one recording. States of one recording are no independent trials."""
 
     engine: str = ""
-    """A `WalkEngine`."""
+    """A `WalkEngine`: the one that recovered the states, as the library cannot recover each cell's."""
     rule: Count = 0
     """The rule that made the states (`torture.facts.states.course.RULE`)."""
     distinct: Count = 0
@@ -125,11 +123,8 @@ class WalkDocument(Document):
     contents: Count = 0
     """The different contents of the volume that a client has mounted, read and checked."""
     seen_once: Count = 0
-    """Of these, the contents of one state alone, recovered or proven.
-
-    Their share of these states estimates the share of all distinct states that have another
-    content than these (I. J. Good, The population frequencies of species, Biometrika 40, 1953).
-    """
+    """Of these, the contents of one state alone. Their share of all states estimates the share of states
+    with another content (I. J. Good, The population frequencies of species, Biometrika 40, 1953)."""
     ends: Count = 0
     """The different ends: verdict, lost operations, reasons."""
     ends_seen_once: Count = 0
@@ -145,11 +140,11 @@ class WalkDocument(Document):
     repeated: Count = 0
     """States recovered a second time."""
     differing: Count = 0
-    """Of these, those whose second recovery gave another content."""
+    """Of these, those whose second recovery ended otherwise: the worst verdict counts."""
     compared: Count = 0
     """States recovered by the native engine and by the kernel's ZFS."""
     disagreeing: Count = 0
-    """Of these, those with different contents: the kernel's one counts."""
+    """Of these, those with different contents or healths of the pool: the worst verdict counts."""
     given_up: Count = 0
     """States that the native engine could not recover, and left to the kernel's ZFS."""
     outcomes: dict[str, Count] = field(default_factory=dict)
@@ -174,6 +169,12 @@ class WalkDocument(Document):
     """Of it, the time of the engines' recoveries, with the end of each one before."""
     checking_ms: Count = 0
     """Of it, the time of the client's looks at new contents."""
+    by_library: Count = 0
+    """The states that the library alone called intact, or proved equal to one of them."""
+    checked: Count = 0
+    """Of these, those that the seed drew for the kernel's ZFS, which recovered them, too."""
+    checked_differing: Count = 0
+    """Of these, those that ended otherwise."""
 
     @property
     def states_lost(self) -> int:

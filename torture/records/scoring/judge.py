@@ -35,6 +35,7 @@ from torture.records.scoring.checkers.storage_checkers import (
     check_pool,
 )
 from torture.records.scoring.required import missing_evidence
+from torture.records.scoring.walked import left_open
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
@@ -113,14 +114,11 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
 
 
 def _left_open_by_the_walk(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
-    """The walk's early end, and its loss where the state that a fresh NAS recovered lost nothing."""
-    walk = evidence.walk
-    if walk is None:
-        return
-    if walk.broken_off:
-        yield f"the walk broke off after {walk.counted} states: {walk.broken_off}"
-    if (walk.losses or walk.fresh_differing) and shown is Verdict.INTACT:
-        yield "a walked state lost something, and the last recovery of a fresh NAS did not"
+    """See `left_open`; a trial that came back without the walk that it was to make has one less."""
+    if evidence.walk is not None:
+        yield from left_open(evidence.walk, shown=shown)
+    elif evidence.spec.get("walk_states") and evidence.outage is None:
+        yield "no state of the recording was walked"
 
 
 def _verdicts_of(*findings: LayerFinding) -> list[Verdict]:

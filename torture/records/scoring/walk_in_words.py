@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.facts.evidence.walk_document import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import (
+    DroppedWrite,
+    SetsTaken,
+    WalkDocument,
+    WalkedLoss,
+    WalkEngine,
+)
 from torture.facts.recording.roles import Role
+from torture.facts.stats.rates import interval_in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict
 
 _WRITES_MAX = 8
@@ -29,6 +36,7 @@ def walk_in_words(walk: WalkDocument) -> Iterator[str]:
     )
     if walk.sets.cuts:
         yield f"  {_sets_in_words(walk.sets)}"
+    yield from certainty_in_words(walk)
     if walk.broken_off:
         yield f"  it broke off: {walk.broken_off}"
     for loss in walk.losses[:1]:
@@ -51,6 +59,39 @@ def _sets_in_words(sets: SetsTaken) -> str:
         f"they are of {sets.cuts_taken:,} of {sets.cuts:,} cuts: of {whole:,} each set of surviving "
         f"writes{drawn if sets.cuts_drawn else ''}"
     )
+
+
+def by_library_alone(walk: WalkDocument) -> int:
+    """The states whose end is the library's word: the kernel's ZFS recovered none of them."""
+    if walk.engine not in (WalkEngine.NATIVE, WalkEngine.BOTH):
+        return 0
+    return max(walk.counted - walk.compared - walk.given_up, 0)
+
+
+def certainty_in_words(walk: WalkDocument) -> Iterator[str]:
+    """The checks of the library, and the share of wrong states that they would have shown."""
+    if walk.by_library:
+        recovered = (
+            f"{walk.checked} of the {walk.by_library} states intact by OpenZFS's library alone"
+        )
+        by = "by the kernel's ZFS, too"
+        yield _checked(
+            f"{recovered} were drawn and recovered {by}", walk.checked_differing, walk.checked
+        )
+    proofs = walk.proven + walk.proofs_repeated
+    if proofs:
+        recovered = (
+            f"{walk.proofs_repeated} of the {proofs} proven states were recovered all the same"
+        )
+        yield _checked(recovered, walk.proofs_differing, walk.proofs_repeated)
+
+
+def _checked(recovered: str, differing: int, checked: int) -> str:
+    """With the exact interval; a draw without repetition makes it wider than it must be."""
+    if not checked:
+        return f"  {recovered}: any share may be wrong"
+    share = interval_in_words(rate_of(differing, checked))
+    return f"  {recovered}: {differing} ended otherwise [{share}]"
 
 
 def _cause(loss: WalkedLoss) -> str:

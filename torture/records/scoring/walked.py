@@ -1,12 +1,13 @@
-"""The verdict of a recovered crash state, by a client's look at its content (pure).
+"""The verdict of a recovered crash state, and the questions that a whole walk leaves open (pure).
 
-The pool was imported, and was not scrubbed. So its own verdict is left to the fresh NAS that
-recovers a state with a loss once more.
+A state's pool was imported, and was not scrubbed. The errors that it knows of are damage. The rest
+of the pool's verdict is left to the fresh NAS that recovers a state with a loss once more.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,10 +16,30 @@ from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.scoring.checkers.checker import Layer, LayerFinding
 from torture.records.scoring.checkers.data_checker import check_data
 from torture.records.scoring.checkers.storage_checkers import check_filesystem
+
+_INCONCLUSIVE_MAX = 0.01
+"""Of the states of a walk, the share whose verdict may be unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolHealth:
+    """The health of an imported pool before any scrub."""
+
+    state: str = "ONLINE"
+    """In the words of `zpool status`."""
+    errors: int = 0
+    """The damaged blocks that the pool knows of."""
+
+    def verdict(self, *, lacks_disks: bool) -> Verdict:
+        """By the rule of `torture.oracles.verdict.pool_verdict`; `lacks_disks`: the cut took some."""
+        if self.errors or self.state not in ("ONLINE", "DEGRADED"):
+            return Verdict.CORRUPTED
+        return Verdict.INTACT if self.state == "ONLINE" or lacks_disks else Verdict.REPAIRED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +58,11 @@ class StateVerdict:
         """Whether the state lost something, is damaged, or did not come back."""
         return self.verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
 
+    @property
+    def rank(self) -> float:
+        """Its place from best to worst: anything unknown is worse than intact, and better than damage."""
+        return 0.5 if self.verdict is Verdict.INCONCLUSIVE else self.verdict.badness
+
     def is_kind_of(self, other: StateVerdict) -> bool:
         """Whether the state loses in the way of the other one, perhaps less; numbers do not count.
 
@@ -50,19 +76,38 @@ class StateVerdict:
 
 
 def judge_state(
-    cell: Cell, evidence: Evidence, *, is_imported: bool, refusal: str = ""
+    cell: Cell,
+    evidence: Evidence,
+    *,
+    is_imported: bool,
+    refusal: str = "",
+    health: PoolHealth | None = None,
+    lacks_disks: bool = False,
 ) -> StateVerdict:
-    """The verdict; `evidence` has the client's look and the ledger up to the state's cut."""
-    if not is_imported:
+    """The verdict; `evidence` has the client's look and the ledger up to the state's cut.
+
+    `refusal`: the words for a refused import, or for a volume that cannot be read. `health`: the pool's,
+    where it is known. `lacks_disks`: the pool may be degraded.
+    """
+    if refusal or not is_imported:
+        unreadable = "the pool is imported, and its volume cannot be read"
         return StateVerdict(
-            verdict=Verdict.POOL_LOST,
+            verdict=Verdict.UNAVAILABLE if is_imported else Verdict.POOL_LOST,
             acknowledged=evidence.ledger.acknowledged,
             lost=evidence.ledger.acknowledged,
-            reasons=("the pool cannot be imported",),
+            reasons=(unreadable if is_imported else "the pool cannot be imported",),
             refusal=refusal,
         )
-    terms = terms_of(cell, is_replay=True)
-    found = {Layer.POOL: LayerFinding(layer=Layer.POOL, verdict=Verdict.INTACT)}
+    terms = terms_of(cell)
+    pool = Verdict.INTACT if health is None else health.verdict(lacks_disks=lacks_disks)
+    said = f"the pool is {health.state} with {health.errors} errors" if health is not None else ""
+    found = {
+        Layer.POOL: LayerFinding(
+            layer=Layer.POOL,
+            verdict=pool,
+            reasons=() if pool is Verdict.INTACT else (said,),
+        )
+    }
     checkers = (
         partial(check_filesystem, filesystem=cell[FILESYSTEM], is_root=False),
         partial(check_data, loads=with_those_beside(cell[WORKLOAD])),
@@ -76,8 +121,34 @@ def judge_state(
     unknown = tuple(why for one in found.values() for why in one.unknown)
     findings = found[Layer.DATA].findings
     return StateVerdict(
-        verdict=Verdict.INCONCLUSIVE if unknown and not shown.is_loss else shown,
+        verdict=Verdict.INCONCLUSIVE if unknown and shown is Verdict.INTACT else shown,
         acknowledged=findings.acknowledged,
         lost=findings.lost,
         reasons=(*unknown, *(why for one in found.values() for why in one.reasons)),
     )
+
+
+def left_open(walk: WalkDocument, *, shown: Verdict) -> Iterator[str]:
+    """The reasons for which a walk says nothing for certain; `shown`: the verdict of the last recovery.
+
+    A walk's loss counts once a fresh NAS shows it. A difference between two recoveries of one state
+    means that one of them is wrong, and so may be others.
+    """
+    if walk.broken_off:
+        yield f"the walk broke off after {walk.counted} states: {walk.broken_off}"
+    if not walk.recovered:
+        yield "the walk recovered no state"
+    if (walk.losses or walk.states_lost) and shown is Verdict.INTACT:
+        yield "a walked state lost something, and the last recovery of a fresh NAS did not"
+    for differing, of, words in (
+        (walk.differing, walk.repeated, "second recoveries ended otherwise than the first"),
+        (walk.proofs_differing, walk.proofs_repeated, "proven states had another content"),
+        (walk.disagreeing, walk.compared, "states ended otherwise by the other engine"),
+        (walk.fresh_differing, walk.fresh, "states ended otherwise by a fresh NAS"),
+    ):
+        if differing:
+            yield f"{differing} of {of} {words}"
+    unknown = walk.outcomes.get(Verdict.INCONCLUSIVE, 0)
+    if unknown > _INCONCLUSIVE_MAX * walk.counted:
+        why = next(iter(walk.unknown), "no reason was kept")
+        yield f"{unknown} of {walk.counted} walked states are inconclusive, e.g. {why}"

@@ -99,7 +99,9 @@ class CellFigures(CellRates):
     @property
     def walk_counts(self) -> dict[str, int]:
         """Its walks, as columns of exports; all 0 without one."""
-        walked = self.walked or Walked(recordings=0, states=0, proven=0, lost=0, recordings_lost=0)
+        walked = self.walked or Walked(
+            recordings=0, states=0, proven=0, by_library=0, lost=0, recordings_lost=0
+        )
         return {
             "walks": walked.recordings,
             "walks_inconclusive": walked.inconclusive,

@@ -66,6 +66,8 @@ def walked_in_words(walked: Walked) -> str:
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
     how = "recovered" if not walked.proven else "recovered or proven"
     states = f"{walked.states:,} {how} crash states"
+    if walked.by_library:
+        states += f" ({walked.by_library:,} of them by OpenZFS's library alone)"
     if walked.blocks:
         of += f"; they ran {walked.blocks_run:,} of {walked.blocks:,} blocks of ZFS's code for recovery"
     if walked.inconclusive:

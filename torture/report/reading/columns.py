@@ -18,6 +18,7 @@ from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
 from torture.records.record.trials import Absence, Speed, TrialRecord, Where
+from torture.records.scoring.walk_in_words import by_library_alone
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
 
@@ -185,6 +186,9 @@ _NAMED = {
     "load_asked": _hidden("VARCHAR", "record.load"),
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
+    "walked_states_by_library": _count(
+        lambda row: row.record.walk and by_library_alone(row.record.walk)
+    ),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
     "walked_perhaps_illegal": _hidden("BOOLEAN", _may_be_of_no_cut),
     "walked_amid_recovery": _hidden(

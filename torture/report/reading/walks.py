@@ -16,6 +16,7 @@ SELECT
     count(*) FILTER (badness >= 0 AND walked_states > 0) AS recordings,
     coalesce(sum(walked_states) FILTER (badness >= 0), 0) AS states,
     coalesce(sum(walked_states_proven) FILTER (badness >= 0), 0) AS proven,
+    coalesce(sum(walked_states_by_library) FILTER (badness >= 0), 0) AS by_library,
     coalesce(sum(walked_states_lost) FILTER (badness >= 0), 0) AS lost,
     count(*) FILTER (badness >= 0 AND walked_states_lost > 0) AS recordings_lost,
     coalesce(arg_max(walked_blocks, walked_blocks_run), 0) AS blocks,
@@ -34,6 +35,8 @@ class Walked:
     states: int
     proven: int
     """The states without a recovery: an earlier one has read nothing else than these states have."""
+    by_library: int
+    """The states whose end is the word of OpenZFS's library alone."""
     lost: int
     """The states that lost something acknowledged, or are damaged."""
     recordings_lost: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,31 @@ def test_the_counts_and_the_first_loss() -> None:
         "unflushed writes (the intent log on the pool's disks)",
         "    data0: 4096 bytes at 8192, the intent log on the pool's disks",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"by_library": 170, "checked": 36},
+            "36 of the 170 states intact by OpenZFS's library alone were drawn and recovered by the "
+            "kernel's ZFS, too: 0 ended otherwise [0-9.74 %]",
+        ),
+        (
+            {"by_library": 60, "checked": 36, "checked_differing": 36},
+            "36 ended otherwise [90-100 %]",
+        ),
+        ({"by_library": 170}, "kernel's ZFS, too: any share may be wrong"),
+        (
+            {"proven": 74, "proofs_repeated": 36, "proofs_differing": 1},
+            "36 of the 110 proven states were recovered all the same: 1 ended otherwise [0.0703-15 %]",
+        ),
+    ],
+)
+def test_the_checks_of_the_library_say_the_share_that_may_be_wrong(
+    changes: dict[str, Any], words: str
+) -> None:
+    assert words in _words(replace(_WALK, **changes))
 
 
 def test_a_walk_without_loss_is_one_line() -> None:

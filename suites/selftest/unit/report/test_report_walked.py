@@ -58,7 +58,7 @@ def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_
     with Store.open([original, newer]) as store:
         now = {one.cell: one for one in cell_figures(store.tallies())}
         assert not any("left out of all rates" in note for note in store.notes)
-    expected = Walked(recordings=2, states=400, proven=150, lost=2, recordings_lost=1)
+    expected = Walked(recordings=2, states=400, proven=150, by_library=0, lost=2, recordings_lost=1)
     assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), walked=expected)
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
@@ -110,6 +110,7 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
                     recordings=1,
                     states=9,
                     proven=0,
+                    by_library=0,
                     lost=lost,
                     recordings_lost=lost,
                     broken=int(is_safe and lost),
@@ -151,6 +152,20 @@ def test_walked_states_in_words(
     with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
         figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
     assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))
+
+
+def test_states_that_only_the_library_recovered_are_said_to_be(
+    original: Path, tmp_path: Path
+) -> None:
+    """Those that the kernel's ZFS recovered, too, rest on both."""
+    made = walked(1, recovered=100, proven=200, lost=0)
+    assert made.walk is not None
+    walk = replace(made.walk, engine="native", compared=36, given_up=4)
+    run = replay_run(tmp_path, "walks", replace(made, walk=walk))
+    with Store.open([original, run]) as store:
+        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
+    words = answer_in_words(figures, Sensitivity(versions={}, faults=()))
+    assert "none of 300 recovered or proven crash states (260 of them by OpenZFS's library" in words
 
 
 def test_the_code_that_recoveries_ran_joins_the_sentence(original: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,10 +35,11 @@ _ANSWER = (
 
 
 class Played:
-    """An engine with given ends of its recoveries."""
+    """An engine with given ends of its recoveries; a failure is raised."""
 
-    def __init__(self, *ends: Recovered | GaveUp) -> None:
+    def __init__(self, *ends: Recovered | HarnessError, proof: Recovered | None = None) -> None:
         self.ends = list(ends)
+        self.proof = proof
         self.ranges = Ranges.whole(_MIB)
         self.copied = 0
         self.is_closed = False
@@ -50,13 +50,13 @@ class Played:
     def recover(self, state: CrashState) -> Recovered:
         del state
         end = self.ends.pop(0)
-        if isinstance(end, GaveUp):
+        if isinstance(end, HarnessError):
             raise end
         return end
 
     def proven(self, state: CrashState) -> Recovered | None:
         del state
-        return None
+        return self.proof
 
     def copy_volume(self, into: Path) -> None:
         self.copied += 1
@@ -78,80 +78,12 @@ def engines_of(
     )
 
 
-def test_a_scouted_state_needs_no_kernel(tmp_path: Path) -> None:
-    kernel, scout = Played(), Played(_GOOD)
-    engines = engines_of(kernel, scout, tmp_path)
-    assert engines.scout(_STATE) == _GOOD
-    engines.copy_volume(tmp_path / "image")
-    assert (scout.copied, kernel.copied) == (1, 0)
-    assert engines.document.compared == 0
-
-
-@pytest.mark.parametrize(
-    ("by_kernel", "disagreeing"),
-    [
-        (_BAD, 0),
-        (_GOOD, 1),
-        (Recovered(is_imported=False), 1),
-        (replace(_BAD, health="DEGRADED, 0 errors"), 1),
-    ],
-)
-def test_a_state_repeated_by_the_kernel_is_compared(
-    by_kernel: Recovered, disagreeing: int, tmp_path: Path
-) -> None:
-    kernel, scout = Played(by_kernel), Played(_BAD)
-    engines = engines_of(kernel, scout, tmp_path)
-    engines.scout(_STATE)
-    assert engines.recover(_STATE) == by_kernel
-    engines.copy_volume(tmp_path / "image")
-    assert kernel.copied == 1
-    assert (engines.document.compared, engines.document.disagreeing) == (1, disagreeing)
-
-
-def test_another_state_is_not_compared_with_the_scouted_one(tmp_path: Path) -> None:
-    engines = engines_of(Played(_GOOD), Played(_BAD), tmp_path)
-    engines.scout(_STATE)
-    engines.recover(_LOSSY)
-    assert engines.document.compared == 0
-
-
-def test_with_both_the_scouts_volume_is_looked_at(tmp_path: Path) -> None:
-    kernel, scout = Played(_GOOD), Played(_GOOD, _BAD)
-    engines = engines_of(kernel, scout, tmp_path)
-    assert engines.scout(_STATE, again=True, is_compared=lambda end: end == _BAD) == _BAD
-    engines.copy_volume(tmp_path / "image")
-    document = engines.document
-    assert (scout.copied, kernel.copied) == (1, 0)
-    assert (document.repeated, document.differing) == (1, 1)
-    assert (document.compared, document.disagreeing) == (1, 1)
-
-
-@pytest.mark.parametrize(("proven", "differing"), [(_GOOD, 0), (_BAD, 1)])
-def test_a_proof_is_compared_with_a_recovery(
-    proven: Recovered, differing: int, tmp_path: Path
-) -> None:
-    engines = engines_of(Played(), Played(_GOOD), tmp_path)
-    assert engines.scout(_STATE, again=True, proven=proven) == _GOOD
-    document = engines.document
-    assert (document.proofs_repeated, document.proofs_differing) == (1, differing)
-    assert document.repeated == 0
-
-
-def test_a_state_that_the_scout_gives_up_is_counted(tmp_path: Path) -> None:
-    engines = engines_of(Played(_GOOD), Played(GaveUp("ended")), tmp_path)
-    with pytest.raises(GaveUp):
-        engines.scout(_STATE)
-    assert engines.recover(_STATE) == _GOOD
-    assert (engines.document.given_up, engines.document.compared) == (1, 0)
-
-
 def test_both_engines_read_the_same_parts(tmp_path: Path) -> None:
     """Also where the scout cannot recover the first state: else all contents would differ."""
     for first_of_scout in (_GOOD, GaveUp("ended")):
         kernel, scout = Played(_GOOD, _GOOD), Played(first_of_scout, _GOOD)
         engines = engines_of(kernel, scout, tmp_path, written={3})
-        engines.scout(_STATE)
-        engines.recover(_LOSSY)
+        assert (engines.scout(), engines.kernel()) == (scout, kernel)
         assert kernel.ranges == scout.ranges == Ranges.of_grains({3})
 
 
@@ -287,8 +219,8 @@ def test_the_memory_is_that_of_the_nas_which_recovers_all_states(
     monkeypatch.setattr(nas, "recover", lambda _state: _GOOD)
     alone = engines_of(nas, None, tmp_path)
     assert alone.nas_available_mib() is None, "it has not started"
-    alone.recover(_STATE)
+    assert alone.kernel() is nas
     assert alone.nas_available_mib() == 579
     scouted = engines_of(nas, Played(), tmp_path)
-    scouted.recover(_STATE)
+    scouted.kernel()
     assert scouted.nas_available_mib() is None

@@ -10,6 +10,7 @@ import pytest
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.transports.protocol import Traits
 from torture.trials.trial.walk import offers as offers_module
+from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 from torture.trials.trial.walk.offers import OfferedFiles
 
 
@@ -36,10 +37,10 @@ def test_a_server_that_was_ended_is_started_for_the_next_state(
     )
     trial: Any = SimpleNamespace(transport=transport, volume_options=None, attachment=None)
     files = OfferedFiles(trial)
-    first, second = object(), object()
-    for nas in (first, first, second):
-        engines: Any = SimpleNamespace(nas=nas)
-        with files.shown(engines):
+    first, second = (KernelEngine.__new__(KernelEngine) for _ in range(2))
+    first.nas, second.nas = object(), object()  # type: ignore[assignment]
+    for engine in (first, first, second):
+        with files.shown(engine):
             pass
     assert scripts == ran
 

@@ -28,7 +28,7 @@ from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walked import PoolHealth, StateVerdict
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_planted, draw_walked
 from torture.trials.plan.trial_plan import draw_plan
@@ -154,8 +154,9 @@ def test_the_engines_report() -> None:
     refused = recovered_of({"import": 2052, "reason": "cannot import"})
     assert (refused.is_imported, refused.reason) == (False, "cannot import")
     assert recovered_of(_SAID | {"volume": 5}).volume_errno == 5
-    assert recovered.health == "ONLINE, 0 errors"
-    assert recovered_of(_SAID | {"state": 6, "errors": 2}).health == "DEGRADED, 2 errors"
+    assert recovered.health == PoolHealth(state="ONLINE", errors=0)
+    degraded = recovered_of(_SAID | {"state": 6, "errors": 2})
+    assert degraded.health == PoolHealth(state="DEGRADED", errors=2)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +167,7 @@ def test_the_engines_report() -> None:
         {"import": 0},
         _SAID | {"import_us": None},
         {"export": 0},
+        _SAID | {"export": 16},
         _SAID | {"state": 8},
     ],
 )
@@ -249,19 +251,19 @@ _LOST_MORE = replace(_LOST, lost=3)
 @pytest.mark.parametrize(
     ("known", "shown", "health", "counted"),
     [
-        (_KEPT, _KEPT, "ONLINE", (False, False)),
-        (_KEPT, _KEPT, "DEGRADED", (False, True)),
-        (_LOST, _LOST, "ONLINE", (True, False)),
-        (_LOST, _LOST_MORE, "ONLINE", (True, True)),
-        (_LOST, _KEPT, "ONLINE", (False, True)),
-        (_KEPT, _LOST, "ONLINE", (True, True)),
-        (_KEPT, None, "", (True, True)),
+        (_KEPT, _KEPT, PoolHealth(), (False, False)),
+        (_KEPT, _KEPT, PoolHealth(state="DEGRADED"), (False, True)),
+        (_LOST, _LOST, PoolHealth(), (True, False)),
+        (_LOST, _LOST_MORE, PoolHealth(), (True, True)),
+        (_LOST, _KEPT, PoolHealth(), (False, True)),
+        (_KEPT, _LOST, PoolHealth(), (True, True)),
+        (_KEPT, None, None, (True, True)),
     ],
 )
 def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
     known: StateVerdict,
     shown: StateVerdict | None,
-    health: str,
+    health: PoolHealth | None,
     counted: tuple[bool, bool],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -271,13 +273,13 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
     shown_stages: list[str] = []
     hung: Any = SimpleNamespace(spec=SimpleNamespace(console_log=tmp_path))
     state = CrashState(recording=tmp_path, cut=3, seed=0, disks={})
-    end = FirstEnd(state=state, verdict=known, health="ONLINE")
+    end = FirstEnd(state=state, verdict=known, health=PoolHealth())
     walker: Any = SimpleNamespace(
         close=lambda: None,
         show=shown_stages.append,
         document=WalkDocument(),
         first_ends={"a": end, "b": end, "c": end},
-        verdict_of=lambda *_args, **_kwargs: shown,
+        judge=SimpleNamespace(verdict_of=lambda *_args, **_kwargs: shown),
         count_fresh=lambda _state, *, loses, differs: counts.append((loses, differs)),
     )
 

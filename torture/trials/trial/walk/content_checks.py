@@ -13,7 +13,7 @@ from torture.trials.trial.check import check
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines.engines import Engines
+from torture.trials.trial.walk.engines.engine import Engine
 from torture.trials.trial.walk.offers import OfferedDisk, OfferedFiles
 from torture.trials.trial.walk.reader import ResidentReader
 
@@ -52,8 +52,8 @@ class ContentChecks:
         """The client's look at this content, if there was one."""
         return self._known.get(content)
 
-    def inspect(self, content: str, engines: Engines) -> Evidence:
-        """Check the volume that was just recovered as a client would after a cut, and remember it.
+    def inspect(self, content: str, engine: Engine) -> Evidence:
+        """Check the volume that this engine has just recovered, as a client would, and remember it.
 
         Raises `StorageFailed` where a tool hangs, `HarnessError` when the machinery fails.
         """
@@ -65,7 +65,7 @@ class ContentChecks:
         evidence.write(SPEC, trial.spec.as_json())
         is_sound = False
         try:
-            with self._offer.shown(engines):
+            with self._offer.shown(engine):
                 client = self._attached_client()
                 assert self._reader is not None
                 is_sound = check(trial, evidence, client, read_back=self._reader.run)

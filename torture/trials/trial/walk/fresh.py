@@ -11,12 +11,12 @@ from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.lab.lab import Lab
 from torture.oracles.verdict.pool_tools.status import parse_status
+from torture.records.scoring.walked import PoolHealth
 from torture.trials.trial.check import check
 from torture.trials.trial.recovery import bring_nas_back, observe_status
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines.engine import health_in_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +26,8 @@ class FreshRecovery:
     evidence: Evidence
     recording: Recording
     is_imported: bool
-    health: str
-    """The pool's, as `Recovered` has it."""
+    health: PoolHealth | None
+    """The pool's; None where it was not imported."""
 
 
 def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> FreshRecovery:
@@ -59,13 +59,13 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
         evidence=shown,
         recording=load_recording(machines.shelf.recording),
         is_imported=back is not None,
-        health="" if back is None else _health(shown),
+        health=None if back is None else _health(shown),
     )
 
 
-def _health(evidence: Evidence) -> str:
+def _health(evidence: Evidence) -> PoolHealth:
     """The pool's health after the client's checks; raises `UnreadableError`."""
     output = evidence.output(Step.POOL_STATUS)
     assert output is not None, "it was observed"
     status = parse_status(output)
-    return health_in_words(status.state, errors=status.data_errors)
+    return PoolHealth(state=status.state, errors=status.data_errors)

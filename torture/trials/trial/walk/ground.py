@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walked import PoolHealth, StateVerdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,5 +42,5 @@ class FirstEnd:
 
     state: CrashState
     verdict: StateVerdict
-    health: str
+    health: PoolHealth | None
     """The pool's; a proven end has that of the recovery that proves it."""

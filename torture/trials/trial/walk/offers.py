@@ -16,7 +16,8 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.storage import storage_must
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines.engines import Engines
+from torture.trials.trial.walk.engines.engine import Engine
+from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 
 _DISK = "vm"
 _DEVICE = "/dev/vdb"
@@ -42,9 +43,9 @@ class OfferedDisk:
         self.attachment = Attachment(source=self._shelf.source(disk), device=_DEVICE)
 
     @contextmanager
-    def shown(self, engines: Engines) -> Iterator[None]:
-        """Give the disk the content of the volume that was recovered last."""
-        engines.copy_volume(self._image)
+    def shown(self, engine: Engine) -> Iterator[None]:
+        """Give the disk the content of the volume that this engine has recovered last."""
+        engine.copy_volume(self._image)
         try:
             self._shelf.control.turn({_DISK: {"image": str(self._image)}})
             yield
@@ -69,9 +70,10 @@ class OfferedFiles:
         """The NAS whose servers run."""
 
     @contextmanager
-    def shown(self, engines: Engines) -> Iterator[None]:
+    def shown(self, engine: Engine) -> Iterator[None]:
         """Publish the files that were recovered last; the NAS may export its pool afterwards."""
-        nas = engines.nas
+        assert isinstance(engine, KernelEngine), "the library has no files"
+        nas = engine.nas
         if nas is not self._published:
             script = self._transport.publish_script(self._options)
             storage_must(

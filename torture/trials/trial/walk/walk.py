@@ -254,7 +254,10 @@ def _recovered_afresh(
         if isinstance(failure, GuestDied) and not failure.kernel_crashed:
             raise
         return None, None
-    return fresh, walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported)
+    shown = walker.judge.verdict_of(
+        fresh.evidence, state, is_imported=fresh.is_imported, health=fresh.health
+    )
+    return fresh, shown
 
 
 def _states(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
+from torture.records.scoring.walked import PoolHealth
 from torture.trials.trial.walk.engines.ranges import Ranges
 
 _VDEV_STATES = (
@@ -31,8 +32,8 @@ class Recovered:
     """128 bits in hexadecimal, by all that was read of the volume; equal contents have equal ones."""
     reason: str = ""
     """ZFS's own words for a refused import."""
-    health: str = ""
-    """The pool's state and errors as `health_in_words` has them; empty where no pool is imported."""
+    health: PoolHealth | None = None
+    """The pool's; None where no pool is imported."""
     took_us: int = 0
 
     @property
@@ -49,11 +50,6 @@ class Recovered:
         if self.volume_errno or other.volume_errno:
             return bool(self.volume_errno) == bool(other.volume_errno)
         return self.content == other.content
-
-
-def health_in_words(state: str, *, errors: int) -> str:
-    """The health of a pool, to be compared; `state` as zpool has it, e.g. `ONLINE`."""
-    return f"{state}, {errors} errors"
 
 
 class GaveUp(HarnessError):
@@ -102,7 +98,7 @@ def recovered_of(answer: Mapping[str, Any]) -> Recovered:
             is_imported=True,
             volume_errno=answer["volume"],
             content=answer["content"],
-            health=health_in_words(_VDEV_STATES[answer["state"]], errors=answer["errors"]),
+            health=PoolHealth(state=_VDEV_STATES[answer["state"]], errors=answer["errors"]),
             took_us=sum(answer[f"{part}_us"] for part in ("import", "volume", "read")),
         )
     except (ValueError, LookupError, TypeError) as error:

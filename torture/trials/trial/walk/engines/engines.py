@@ -1,28 +1,21 @@
-"""The engines of a walk: the kernel's ZFS, and a quicker scout where one is asked for.
-
-The scout never decides alone. A state that it cannot recover, or recovers with a loss, is recovered
-again by the kernel's ZFS.
-"""
+"""The engines of a walk: the kernel's ZFS, and a quicker scout where one is asked for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Set
-from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Traits
 from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
-from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
+from torture.facts.evidence.walk_document import WalkEngine
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
 from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
-from torture.machines.lab.machine import GuestDied, Machine
 from torture.machines.lab.recovery_programs import host_program
-from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.engines.code_coverage import Coverage
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
@@ -37,9 +30,7 @@ _ZVOL = "/dev/zd0"
 class Engines:
     """Each engine is started on its first use, and again after a state that ended it.
 
-    It starts on the state `first`.
-
-    `document` counts their recoveries. `written`: the grains of the volume that the client was asked
+    It starts on the state `first`. `written`: the grains of the volume that the client was asked
     to write; None where its requests are unknown.
     """
 
@@ -62,10 +53,7 @@ class Engines:
         """The code that the scout's recoveries have run; None where it is not counted."""
         self._kernel: Engine | None = None
         self._scout: Scout | None = None
-        self._last: Engine | None = None
-        self._scouted: tuple[CrashState, Recovered] | None = None
         self._ranges: Ranges | None = None
-        self.document = WalkDocument()
 
     @property
     def has_scout(self) -> bool:
@@ -81,59 +69,24 @@ class Engines:
         """See `Scout`."""
         return None if self._scout is None else self._scout.proven(state)
 
-    def recover(self, state: CrashState, *, again: bool = False) -> Recovered:
-        """Recover a state with the kernel's ZFS, `again`: twice.
+    def kernel(self) -> Engine:
+        """The kernel's ZFS. Raises `HarnessError` where it does not start, `StorageFailed` for a hang."""
+        if self._kernel is None:
+            self._kernel = self._start_kernel(self._first())
+            self._limit(self._kernel)
+        return self._kernel
 
-        Raises what `Engine.recover` raises.
-        """
-        recovered = self._started_kernel().recover(state)
-        self._last = self._kernel
-        if self._scouted is not None and self._scouted[0] == state:
-            self._compare(self._scouted[1], recovered)
-            self._scouted = None
-        return self._repeated(self._started_kernel(), state, recovered) if again else recovered
-
-    def scout(
-        self,
-        state: CrashState,
-        *,
-        again: bool = False,
-        is_compared: Callable[[Recovered], bool] = lambda _recovered: False,
-        proven: Recovered | None = None,
-    ) -> Recovered:
-        """Recover a state with the scout, `again`: twice.
-
-        The kernel's ZFS recovers it, too, where `is_compared` says so of the end.
-        `proven`: the proven end of the recovery, to be compared. Raises `GaveUp` for a state that only
-        the kernel's ZFS can recover.
-        """
-        self._scouted = None
-        try:
-            scout = self._started_scout()
-            recovered = scout.recover(state)
-            if proven is not None:
-                self._count(proofs_repeated=1, proofs_differing=int(not proven.is_like(recovered)))
-            elif again:
-                recovered = self._repeated(scout, state, recovered)
-        except GaveUp:
-            self._count(given_up=1)
-            raise
-        self._scouted = (state, recovered)
-        if is_compared(recovered):
-            self._recover_beside(state, recovered)
-        self._last = scout
-        return recovered
-
-    def copy_volume(self, into: Path) -> None:
-        """The volume of the state that was recovered last."""
-        assert self._last is not None, "no state was recovered"
-        self._last.copy_volume(into)
-
-    @property
-    def nas(self) -> Machine:
-        """The NAS with the state that the kernel's ZFS recovered last."""
-        assert isinstance(self._last, KernelEngine), "another engine recovered the state"
-        return self._last.nas
+    def scout(self) -> Scout:
+        """The scout. Raises `HarnessError` when it does not start."""
+        if self._scout is None:
+            assert self._start_scout is not None, "no scout was asked for"
+            self._scout = self._start_scout()
+            try:
+                self._limit(self._scout)
+            except GaveUp:  # the kernel's ZFS finds the parts, for both engines
+                self.kernel()
+                self._limit(self._scout)
+        return self._scout
 
     def nas_available_mib(self) -> int | None:
         """The memory that is left to the NAS that stays up; None where the scout spares it."""
@@ -155,33 +108,6 @@ class Engines:
             self._scout.close()
         self._scout = None
 
-    def _recover_beside(self, state: CrashState, scouted: Recovered) -> None:
-        """Compare with the kernel's ZFS, which a state may hang or crash."""
-        try:
-            self.recover(state)
-        except (StorageFailed, GuestDied) as failure:
-            if isinstance(failure, GuestDied) and not failure.kernel_crashed:
-                raise
-            self.end_kernel()
-            self._compare(scouted, Recovered(is_imported=False))
-
-    def _started_kernel(self) -> Engine:
-        if self._kernel is None:
-            self._kernel = self._start_kernel(self._first())
-            self._limit(self._kernel)
-        return self._kernel
-
-    def _started_scout(self) -> Scout:
-        if self._scout is None:
-            assert self._start_scout is not None, "no scout was asked for"
-            self._scout = self._start_scout()
-            try:
-                self._limit(self._scout)
-            except GaveUp:  # the kernel's ZFS finds the parts, for both engines
-                self._started_kernel()
-                self._limit(self._scout)
-        return self._scout
-
     def _limit(self, engine: Engine) -> None:
         """Let an engine read only the parts of the volume that hold data in any state."""
         if self._ranges is None and self._written is not None:
@@ -193,20 +119,6 @@ class Engines:
             image.unlink()
         if self._ranges is not None:
             engine.take_ranges(self._ranges)
-
-    def _repeated(self, engine: Engine, state: CrashState, recovered: Recovered) -> Recovered:
-        second = engine.recover(state)
-        self._count(repeated=1, differing=int(second.content != recovered.content))
-        return second
-
-    def _compare(self, scouted: Recovered, recovered: Recovered) -> None:
-        differs = not scouted.is_like(recovered) or scouted.health != recovered.health
-        self._count(compared=1, disagreeing=int(differs))
-
-    def _count(self, **more: int) -> None:
-        """Add to these counts of the document."""
-        counts = {name: getattr(self.document, name) + number for name, number in more.items()}
-        self.document = replace(self.document, **counts)
 
 
 def engines_of(
