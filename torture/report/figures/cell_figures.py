@@ -88,6 +88,16 @@ class CellFigures(CellRates):
         has_lost_state = self.walked is not None and self.walked.lost > 0
         return self.broken > 0 or (has_lost_state and self.guarantee == Guarantee.SAFE)
 
+    @property
+    def harmfulness(self) -> tuple[bool, bool, bool, float]:
+        """Sorts cells by their outcome, the worst last: damage, a loss, a breach, then the bound."""
+        return (
+            self.corruption.events > 0,
+            self.harm.events > 0,
+            self.is_worse,
+            self.harm.high,
+        )
+
 
 def cell_rates(
     cell: str, *, guarantee: str, counts: Mapping[TrialKind, int], is_sequential: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.rates import bound_in_words, interval_in_words, rate_of
+from torture.facts.stats.rates import bound_in_words, high_in_words, interval_in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
@@ -25,16 +25,22 @@ def question_in_words(figures: CellFigures) -> str:
 
 
 def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
-    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`, and a fault's share.
+    """The whole answer: `brief_in_words`, then `rest_in_words`."""
+    parts = (brief_in_words(figures), rest_in_words(figures, sensitivity))
+    return "; ".join(filter(None, parts)) + "."
+
+
+def brief_in_words(figures: CellFigures) -> str:
+    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`; a breach of theory, too.
 
     The bound is that of the cell alone: the upper end of its 95 % interval.
     """
     harm = figures.harm
     if not harm.trials:
-        return f"none of {figures.trials} cuts was conclusive."
+        return f"none of {figures.trials} cuts was conclusive"
     cuts = f"{harm.trials} cut" + ("" if harm.trials == 1 else "s")
     if not harm.events:
-        said = f"nothing acknowledged was lost in {cuts} [at most {bound_in_words(harm.high)}]"
+        said = f"nothing acknowledged was lost in {cuts} [at most {high_in_words(harm)}]"
     else:
         did = "damaged data or lost acknowledged writes"
         if not figures.corruption.events:
@@ -42,18 +48,25 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
         said = f"{harm.events} of {cuts} {did} [{interval_in_words(harm)}]"
         if figures.rollback_ms is not None:
             said += f", up to {duration_in_words(figures.rollback_ms.most)} of them"
-    parts = [said]
     if figures.broken:
-        parts.append(f"{figures.broken} worse than theory guarantees ({figures.guarantee})")
+        said += f"; {figures.broken} worse than theory guarantees ({figures.guarantee})"
+    elif figures.is_worse and figures.walked is not None:
+        states = f"{figures.walked.lost:,} of {figures.walked.states:,} crash states"
+        said += f", but {states} did: worse than theory guarantees ({figures.guarantee})"
+    return said
+
+
+def rest_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
+    """How sure the brief answer is: inconclusive cuts, a fault's share, crash states; may be empty."""
+    harm = figures.harm
+    parts = []
     if unresolved := either_way_in_words(harm, figures.unresolved):
         parts.append(unresolved)
-    if not harm.events and (seen := would_be_seen(figures, sensitivity)):
+    if harm.trials and not harm.events and (seen := would_be_seen(figures, sensitivity)):
         parts.append(seen)
     if figures.walked is not None:
         parts.append(walked_in_words(figures.walked))
-        if figures.is_worse and not figures.broken:
-            parts.append(f"that is worse than theory guarantees ({figures.guarantee})")
-    return "; ".join(parts) + "."
+    return "; ".join(parts)
 
 
 def walked_in_words(walked: Walked) -> str:

@@ -147,9 +147,7 @@ class Store:
             counts.setdefault(cell, {})[kind] = count
         worth = ", ".join(f"median({name}) FILTER (badness >= 0)" for name in WORTH)
         rows = self._rows(
-            "SELECT cell, arg_max(guarantee, place), "
-            # another run may have been made since the first did not please
-            "bool_or(is_sequential) OR count(DISTINCT source) > 1, "
+            "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), "
             "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
             "min(rollback_ms), median(rollback_ms), max(rollback_ms), "
             f"coalesce(sum(acknowledged_in_outage), 0), {worth} "
