@@ -89,14 +89,10 @@ class CellFigures(CellRates):
         return self.broken > 0 or (has_lost_state and self.guarantee == Guarantee.SAFE)
 
     @property
-    def harmfulness(self) -> tuple[bool, bool, bool, float]:
-        """Sorts cells by their outcome, the worst last: damage, a loss, a breach, then the bound."""
-        return (
-            self.corruption.events > 0,
-            self.harm.events > 0,
-            self.is_worse,
-            self.harm.high,
-        )
+    def harmfulness(self) -> tuple[bool, float, bool, float]:
+        """Sorts cells by their outcome, the worst last: damage, the rate, a breach, then the bound."""
+        rate = self.harm.share if self.harm.events else 0.0
+        return (self.corruption.events > 0, rate, self.is_worse, self.harm.high)
 
 
 def cell_rates(

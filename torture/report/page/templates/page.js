@@ -101,7 +101,8 @@
     const worst = found[0];
     const parts = [];
     if (far) {
-      const named = pickers.filter((picker) => picker.name !== "filesystem" || worst?.dataset.filesystem !== "files");
+      const named = pickers.filter((picker) => ![ANY, "usual"].includes(picker.value)
+        && (picker.name !== "filesystem" || worst?.dataset.filesystem !== "files"));
       const words = named.map((picker) => picker.selectedOptions[0].textContent).join(", ");
       const not = document.createElement("b");
       not.textContent = far < FAR.filesystem ? "measured with other disks or loads only." : "not measured.";
@@ -121,7 +122,7 @@
     const lines = found.slice(1, 4).map((mark) =>
       item(far ? mark.dataset.question : wordsOf("fate", mark.dataset.fate), ": ", result(mark)));
     const [options] = pickers.filter((picker) => picker.name === "filesystem").map((picker) => [...picker.options]);
-    if (!options || found[0].dataset.filesystem === "files") return lines;
+    if (!options || far >= FAR.filesystem || found[0].dataset.filesystem === "files") return lines;
     const unknown = [];
     for (const { value, textContent } of options) {
       const asked = { ...picked, filesystem: value };
