@@ -16,6 +16,7 @@ DOCUMENTS = (
     "docs/audit.md",
     "docs/axes.md",
     "docs/debugging.md",
+    "docs/errata.md",
     "docs/findings.md",
     "docs/fleet.md",
     "docs/notes.md",
