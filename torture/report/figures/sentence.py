@@ -7,7 +7,12 @@ from torture.facts.stats.rates import bound_in_words, high_in_words, interval_in
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
-from torture.report.figures.wording import choice_in_words, duration_in_words, either_way_in_words
+from torture.report.figures.wording import (
+    choice_in_words,
+    duration_in_words,
+    either_way_in_words,
+    explained_in_words,
+)
 from torture.report.reading.walks import Walked
 
 _WOULD_BE_SEEN = "flush-dropped"
@@ -20,7 +25,10 @@ def question_in_words(figures: CellFigures) -> str:
     choices = [axes.get(axis, "") for axis in ("sync", "slog", "filesystem", "fate")]
     if axes.get("nfs_export") not in (None, DEFAULTS["nfs_export"]):
         choices.insert(0, axes["nfs_export"])
-    words = map(choice_in_words, filter(None, (*choices, *unusual_choices(axes))))
+    words = [choice_in_words(one) for one in (*choices, *unusual_choices(axes)) if one]
+    if explained := explained_in_words(axes.get("slog", "")):
+        place = words.index(choice_in_words(axes["slog"]))
+        words[place] += f" ({explained})"
     return f"Over {choice_in_words(axes.get('transport', '?'))} with {', '.join(words)}"
 
 
@@ -36,10 +44,12 @@ def brief_in_words(figures: CellFigures) -> str:
     The bound is that of the cell alone: the upper end of its 95 % interval.
     """
     harm = figures.harm
-    if not harm.trials:
+    if not harm.trials and figures.trials:
         return f"none of {figures.trials} cuts was conclusive"
     cuts = f"{harm.trials} cut" + ("" if harm.trials == 1 else "s")
-    if not harm.events:
+    if not figures.trials:
+        said = "no cut was made"
+    elif not harm.events:
         said = f"nothing acknowledged was lost in {cuts} [at most {high_in_words(harm)}]"
     else:
         did = "damaged data or lost acknowledged writes"
@@ -47,7 +57,11 @@ def brief_in_words(figures: CellFigures) -> str:
             did = "lost acknowledged writes"
         said = f"{harm.events} of {cuts} {did} [{interval_in_words(harm)}]"
         if figures.rollback_ms is not None:
-            said += f", up to {duration_in_words(figures.rollback_ms.most)} of them"
+            back = duration_in_words(figures.rollback_ms.most)
+            is_all = not figures.corruption.events
+            said += (
+                f", up to {back} of them" if is_all else f"; without damage, up to {back} of writes"
+            )
     if figures.broken:
         said += f"; {figures.broken} worse than theory guarantees ({figures.guarantee})"
     elif figures.is_worse and figures.walked is not None:

@@ -96,9 +96,7 @@ def intervals_in(text: str) -> list[tuple[float, float]]:
 
 def _mark(rate: Rate) -> str:
     """As the template `answer.html.j2` prints it."""
-    return (
-        f"[{interval_in_words(rate)}]" if rate.events else f"[at most {high_in_words(rate)}]"
-    )
+    return f"[{interval_in_words(rate)}]" if rate.events else f"[at most {high_in_words(rate)}]"
 
 
 _kept: dict[int, tuple[CellTally, _OfCell]] = {}

@@ -1,4 +1,4 @@
-"""The counts of README and of findings are those of the published records: docs/figures.toml has a query each."""
+"""The counts of README and of findings are those of the records: docs/figures.toml has a query each."""
 
 from __future__ import annotations
 

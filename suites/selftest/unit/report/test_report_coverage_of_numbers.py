@@ -30,7 +30,7 @@ from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged import write_merged
 from torture.report.reading.store import Store
-from torture.report.reading.tally import CellTally, FirstTry, TrialKind
+from torture.report.reading.tally import FirstTry, TrialKind
 
 CAMPAIGNS = 40
 FEWEST = 30

@@ -85,7 +85,10 @@ def test_a_price_is_the_ratio_of_the_same_rounds(tmp_path: Path) -> None:
         "sync=always beside sync=disabled, with no SLOG, over iSCSI and 1 GbE, btrfs: "
         "synchronous writes of 4 KiB take 3.10 times (3.10 to 3.10) as long"
     )
-    assert price.settings == ("iscsi|always|noslog|btrfs|usual", "iscsi|disabled|noslog|btrfs|usual")
+    assert price.settings == (
+        "iscsi|always|noslog|btrfs|usual",
+        "iscsi|disabled|noslog|btrfs|usual",
+    )
     assert price.losses.startswith("sync=always 0/40 0 % [0-")
     assert "sync=disabled 38/40 95 % [" in price.losses
 
@@ -129,16 +132,6 @@ def test_no_pattern_stands_without_the_one_that_costs_tenfold(tmp_path: Path) ->
     row, small = price.sentence.split(": ", 1)[1].split("; ")
     assert row.startswith("writes in a row of 128 KiB have 0.100 times")
     assert small.startswith("synchronous writes of 4 KiB take 1.0")
-
-
-def test_a_throughput_is_compared_as_one(tmp_path: Path) -> None:
-    job = "write-128k-t1"
-    records = [
-        *measured_rounds(DISABLED, [1.0] * 4, job=job),
-        *measured_rounds(ALWAYS, [4.0] * 4, job=job),
-    ]
-    [price] = trade(tmp_path, records).prices
-    assert "have 0.250 times (0.250 to 0.250) the throughput" in price.sentence
 
 
 def test_rounds_of_different_runs_give_no_interval(tmp_path: Path) -> None:

@@ -124,12 +124,14 @@
     const [options] = pickers.filter((picker) => picker.name === "filesystem").map((picker) => [...picker.options]);
     if (!options || far >= FAR.filesystem || found[0].dataset.filesystem === "files") return lines;
     const unknown = [];
+    // beside a nearest one stand those of its own disks and load: others would mislead
+    const like = far ? { ...picked, others: found[0].dataset.others, fate: found[0].dataset.fate } : picked;
     for (const { value, textContent } of options) {
-      const asked = { ...picked, filesystem: value };
+      const asked = { ...like, filesystem: value };
       const [other] = nearest(alike, asked);
       if (value === picked.filesystem) continue;
       if (other.dataset.filesystem !== value || distance(other, asked) >= FAR.fate) { unknown.push(textContent); continue; }
-      const others = distance(other, asked) ? `, ${wordsOf("others", other.dataset.others)}` : "";
+      const others = far || distance(other, asked) ? `, ${wordsOf("others", other.dataset.others)}` : "";
       lines.push(item(`${textContent}${others}, ${wordsOf("fate", other.dataset.fate)}: `, result(other)));
     }
     if (unknown.length) lines.push(item(`${unknown.join(", ")}: not measured`));
