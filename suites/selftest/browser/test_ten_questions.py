@@ -196,3 +196,16 @@ def test_the_first_answer_is_the_worst_fate(page: Path, open_page: Open) -> None
     seen = open_page(page)
     assert f"{worst.harmed} of {worst.cuts} cuts" in seen.page.inner_text("#sentence")
     assert f"lost in {fates['bothdie'].cuts} cuts" in seen.page.inner_text("#beside")
+
+
+def test_a_field_is_empty_only_where_nothing_was_measured(page: Path, open_page: Open) -> None:
+    """With any filesystem: one that was measured nowhere shows the others, marked as near."""
+    seen = open_page(page)
+    count = (
+        "() => [...document.querySelectorAll('td[data-field]')].filter(field => field.children.length"
+        " && ![...field.children].some(mark => mark.checkVisibility())).length"
+    )
+    for filesystem in ("btrfs", "xfs", "raw"):
+        seen.page.select_option("#choice select[name=filesystem]", filesystem)
+        assert seen.page.evaluate(count) == 0
+    assert seen.page.locator(".mark.near:visible").count() > 0

@@ -151,7 +151,7 @@
     const elsewhere = new Set(prices.flatMap(settings).filter((other) => other.startsWith(start + "|"))
       .map((other) => other.split("|").slice(3)).filter(([, others]) => others === (picked.others ?? others))
       .map(([other]) => other));
-    speed.hidden = prices.some((one) => !one.hidden);
+    speed.hidden = !marks.length || prices.some((one) => !one.hidden);
     speed.lastElementChild.replaceChildren("not measured for this setting");
     for (const other of elsewhere) {
       speed.lastElementChild.append("; it was with ",
