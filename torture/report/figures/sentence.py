@@ -59,9 +59,8 @@ def brief_in_words(figures: CellFigures) -> str:
         if figures.rollback_ms is not None:
             back = duration_in_words(figures.rollback_ms.most)
             is_all = not figures.corruption.events
-            said += (
-                f", up to {back} of them" if is_all else f"; without damage, up to {back} of writes"
-            )
+            undamaged = f"; where nothing was damaged, up to {back} of writes were lost"
+            said += f", up to {back} of them" if is_all else undamaged
     if figures.broken:
         said += f"; {figures.broken} worse than theory guarantees ({figures.guarantee})"
     elif figures.is_worse and figures.walked is not None:

@@ -104,7 +104,7 @@ def planted() -> Iterator[str]:
         yield f"on transports {words} in {k} of {n} cuts [{interval}"
 
 
-def test_readme_says_of_planted_faults_what_was_measured() -> None:
+def test_readme_says_of_planted_faults_the_measured_counts() -> None:
     assert [said for said in planted() if said not in words_of("README.md")] == []
 
 

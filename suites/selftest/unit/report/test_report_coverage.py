@@ -48,7 +48,7 @@ def coverage(rate: float, *, is_sequential: bool) -> float:
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.4])
-def test_the_interval_of_a_stopped_run_covers_whatever_the_stop(rate: float) -> None:
+def test_the_interval_of_a_stopped_run_covers_at_any_stop(rate: float) -> None:
     assert coverage(rate, is_sequential=True) >= 0.95
 
 

@@ -90,8 +90,8 @@ def test_the_question_names_every_choice_away_from_the_defaults() -> None:
         (
             STANDARD,
             {"intact": 11, "rolled_back": 8, "corrupted": 1},
-            "9 of 20 cuts damaged data or lost acknowledged writes [23-69 %]; without damage, up to "
-            "0.7 s of writes",
+            "9 of 20 cuts damaged data or lost acknowledged writes [23-69 %]; where nothing was "
+            "damaged, up to 0.7 s of writes were lost",
         ),
         (
             ALWAYS,
