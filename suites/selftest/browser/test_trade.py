@@ -38,22 +38,40 @@ def file(make_page: Callable[[list[TrialRecord]], Path]) -> Path:
     return make_page([*cuts, *speeds, *swept])
 
 
-def test_the_price_is_on_the_first_screen(file: Path, open_page: Open) -> None:
+def test_the_price_of_the_picked_setting_is_on_the_first_screen(
+    file: Path, open_page: Open
+) -> None:
     seen = open_page(file)
     shown = seen.page.locator("#prices li:visible")
-    assert shown.count() == 2
+    assert shown.count() == 3, "always, disabled, a SLOG"
     assert "times" in shown.first.inner_text()
+    assert not seen.page.locator("#price").is_visible()
     assert seen.bottom_of("#prices") < SCREEN_PX / 2
 
 
-def test_a_picked_configuration_shows_its_own_prices(file: Path, open_page: Open) -> None:
+def test_a_picked_setting_shows_its_own_prices_alone(file: Path, open_page: Open) -> None:
     seen = open_page(file)
     seen.page.select_option("#choice select[name=sync]", "always")
     seen.page.select_option("#choice select[name=slog]", "plp")
-    own = "iscsi-always-plp-btrfs-bothdie"
-    for one in seen.page.locator("#prices li:visible").all():
+    own = "iscsi|always|plp|btrfs|usual"
+    shown = seen.page.locator("#prices li:visible")
+    assert shown.count() == 2, "standard, no SLOG"
+    for one in shown.all():
         assert own in (one.get_attribute("data-subject"), one.get_attribute("data-beside"))
-    assert "with a SLOG on NVMe" in seen.page.locator("#prices li:visible").first.inner_text()
+    assert "with a SLOG on NVMe" in shown.first.inner_text()
+
+
+def test_no_other_settings_price_stands_where_none_was_measured(
+    file: Path, open_page: Open
+) -> None:
+    seen = open_page(file)
+    seen.page.select_option("#choice select[name=filesystem]", "ext4")
+    assert seen.page.locator("#prices li:visible").count() == 0
+    assert seen.page.inner_text("#price") == (
+        "Speed: not measured for this setting; it was with btrfs."
+    )
+    seen.page.locator("#price a").click()
+    assert seen.page.locator("#prices li:visible").count() == 3
 
 
 @pytest.mark.parametrize("width", [375, 768, 1400])

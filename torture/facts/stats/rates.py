@@ -22,6 +22,9 @@ _WHOLE_FROM_PERCENT = 10
 _NEARLY_ALL_PERCENT = 99.5
 """Above this share rounding to whole numbers would print 100 %."""
 
+_STOPPED = " for a stopped run"
+"""Behind a wider interval, which holds whenever one stops."""
+
 _EXACT = Context(prec=1000)
 """Holds every digit of a float."""
 
@@ -91,9 +94,19 @@ def interval_in_words(rate: Rate) -> str:
     """E.g. `3.2-38 %`: rounded outward, so that the printed interval covers the exact one.
 
     Rounding to the nearest moves some bounds inward. The printed interval of 1000 trials would then
-    nearly always miss rates just beside 0 or 1.
+    nearly always miss rates just beside 0 or 1. A wider interval says why it is wider.
     """
-    return f"{_outward(rate.low, ROUND_FLOOR)}-{_outward(rate.high, ROUND_CEILING)} %"
+    bounds = f"{_outward(rate.low, ROUND_FLOOR)}-{_outward(rate.high, ROUND_CEILING)} %"
+    return f"{bounds}{_widened(rate)}"
+
+
+def high_in_words(rate: Rate) -> str:
+    """The upper end as in `interval_in_words`, e.g. `12 %`, or `17 % for a stopped run`."""
+    return f"{bound_in_words(rate.high)}{_widened(rate)}"
+
+
+def _widened(rate: Rate) -> str:
+    return _STOPPED if rate.is_sequential else ""
 
 
 def bound_in_words(share: float) -> str:
@@ -103,7 +116,7 @@ def bound_in_words(share: float) -> str:
 
 def printed_bounds(rate: Rate) -> tuple[float, float]:
     """The bounds as `interval_in_words` prints them, as shares."""
-    low, high = interval_in_words(rate).removesuffix(" %").split("-")
+    low, high = interval_in_words(rate).removesuffix(_widened(rate)).removesuffix(" %").split("-")
     return float(Decimal(low) / 100), float(Decimal(high) / 100)
 
 

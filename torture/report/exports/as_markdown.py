@@ -66,9 +66,7 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     if empty := sum(figures.empty for figures in cells):
         legend += f" {empty:,} of the inconclusive trials had nothing to lose (empty cuts)."
     if any(figures.harm.is_sequential for figures in cells):
-        legend += (
-            " The intervals allow for cells that stopped early, or have trials of several runs."
-        )
+        legend += " The intervals of cells that stopped at their answer allow for that, and say so."
     return legend
 
 

@@ -32,8 +32,8 @@ _LEGEND = """\
 A cut's **phase** is the step of ZFS's write path in which the cut fell. It is read from the recording
 of the NAS's disks up to the cut, not from the cut's aim. `results/README.md` defines each phase.
 **Could**: cuts of cells that can reach the phase. With sync=disabled or an asynchronous export ZFS
-writes no intent log. Rates of losses have intervals of 95 %. These allow for cells that stopped
-early, or have cuts of several runs. Shares of phases have none: they depend on the cuts' aims."""
+writes no intent log. Rates of losses have intervals of 95 %. Those that allow for a run that stopped
+at its answer say so. Shares of phases have none: they depend on the cuts' aims."""
 _LOSSES = (("is_harm", "is_later_harm"), ("lost_pool", "is_later_pool"))
 """The fields of a cut that say whether it lost something, and whether only a later try did."""
 _RISKS = (

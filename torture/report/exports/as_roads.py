@@ -58,7 +58,7 @@ emulated: of speeds and times only ratios mean anything.
 disk are recorded, the audit sees each dropped flush. For files over NFS and SMB it has only the
 load's acknowledgements, and fewer cuts show the fault."""
 _SEQUENTIAL = """\
-Some cells have cuts of several runs, or may have stopped early, and the intervals allow for that."""
+Some cells stopped at their answer, or may have: the intervals allow for that, and say so."""
 
 
 def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:

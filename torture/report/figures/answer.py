@@ -8,14 +8,24 @@ cells that lose 10 % of cuts, the bound of such a group held in 791.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from torture.facts.stats.rates import CONFIDENCE, Rate, bound_in_words, interval_in_words
+from torture.choices.matrix.axes import FATE
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.stats.rates import (
+    CONFIDENCE,
+    Rate,
+    bound_in_words,
+    high_in_words,
+    interval_in_words,
+)
 from torture.facts.stats.sequential import together, with_confidence
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.report.figures.cell_figures import CellFigures, rates_either_way
-from torture.report.figures.grid import axes_rank
+from torture.report.figures.grid import axes_rank, setting_of
 from torture.report.figures.wording import duration_in_words, either_way_in_words
 from torture.report.reading.tally import guarantee_in
 
@@ -113,7 +123,8 @@ class Group:
         bound = bound_in_words(self.worst_bound)
         if self.unresolved:
             bound += f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
-        return f"each of {configurations(len(self.cut_cells))} at most {bound}"
+        each = f"each of {configurations(len(self.cut_cells))}"
+        return f"{each} at most {bound}, for all of them at once"
 
     def _walked(self, counted: str) -> int:
         return sum(cell.walk_counts[counted] for cell in self.cells)
@@ -127,7 +138,7 @@ class Group:
             of_all = configurations(len(self.cells))
             parts = [f"{self.theory}: no cut of {of_all} was conclusive"]
         elif rate.events == 0:
-            parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
+            parts[0] += f" lost or damaged data, at most {high_in_words(rate)} at 95 %"
         else:
             parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
@@ -196,11 +207,12 @@ def tone_of(figures: CellFigures) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SafeChoice:
-    """A cell of the list of what to choose."""
+    """A setting of the list of what to choose."""
 
-    figures: CellFigures
+    fates: tuple[CellFigures, ...]
+    """Its measured fates, in the axes' order: each is safe, as predicted."""
     lost_at_most: float
-    """The upper bound of its rate of losses, which allows for the choice of the list.
+    """The upper bound of its fates' rates of losses, which allows for the choice of the list.
 
     The cells of the list were chosen since they lost nothing. An interval of 95 % for each would cover
     too few of them. Where `R` of `m` cells are chosen, each has an error of `R/m` of 5 %. The expected
@@ -208,23 +220,52 @@ class SafeChoice:
     rate-adjusted multiple confidence intervals", J. Amer. Statist. Assoc. 100 (2005).
     """
 
+    @property
+    def figures(self) -> CellFigures:
+        """The slowest of its fates."""
+        return min(self.fates, key=_durable_per_s)
+
 
 def fastest_safe(cells: Sequence[CellFigures]) -> list[SafeChoice]:
-    """The cells of a known speed that theory calls safe and that lost nothing: the fastest first."""
-    known = [
-        figures
-        for figures in cells
-        if theory_of(figures) is Theory.SAFE
-        and figures.conclusive
-        and figures.worth.durable_per_s is not None
+    """The settings whose every measured fate is safe, and that theory calls safe in any fate.
+
+    Those of a known speed, the fastest first.
+    """
+    settings: dict[str, list[CellFigures]] = {}
+    for figures in sorted(cells, key=lambda own: axes_rank(own.axes)):
+        settings.setdefault(setting_of(figures.axes), []).append(figures)
+    safe = [
+        fates
+        for fates in settings.values()
+        if all(
+            standing_of(figures) is Standing.SAFE and _durable_per_s(figures) for figures in fates
+        )
+        and _is_safe_in_any_fate(fates[0])
     ]
-    safe = [figures for figures in known if not figures.harm.events and not figures.is_worse]
-    safe.sort(key=lambda figures: (-(figures.worth.durable_per_s or 0), figures.cell))
-    confidence = 1 - (1 - CONFIDENCE) * len(safe) / max(1, len(known))
+    safe.sort(key=lambda fates: (-min(map(_durable_per_s, fates)), fates[0].cell))
+    known = sum(theory_of(figures) is Theory.SAFE and figures.conclusive > 0 for figures in cells)
+    confidence = 1 - (1 - CONFIDENCE) * sum(map(len, safe)) / max(1, known)
     return [
-        SafeChoice(figures=figures, lost_at_most=with_confidence(figures.harm, confidence).high)
-        for figures in safe
+        SafeChoice(
+            fates=tuple(fates),
+            lost_at_most=max(with_confidence(own.harm, confidence).high for own in fates),
+        )
+        for fates in safe
     ]
+
+
+def _durable_per_s(figures: CellFigures) -> float:
+    return figures.worth.durable_per_s or 0.0
+
+
+def _is_safe_in_any_fate(figures: CellFigures) -> bool:
+    """Whether theory promises as much of the fates that were not measured."""
+    for fate in FATE.names:
+        with suppress(ValueError):  # a fate that means nothing with the other choices
+            cell = Cell.parse(figures.cell).but(**{FATE.field: fate})
+            if guarantee_of(cell) is not Guarantee.SAFE:
+                return False
+    return True
 
 
 def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:

@@ -116,6 +116,12 @@ class CellFigures(CellRates):
         """Whether an inconclusive cut or walk may have lost data."""
         return self.unresolved > 0 or (self.walked is not None and self.walked.inconclusive > 0)
 
+    @property
+    def harmfulness(self) -> tuple[bool, float, bool, float]:
+        """Sorts cells by their outcome, the worst last: damage, the rate, a breach, then the bound."""
+        rate = self.harm.share if self.harm.events else 0.0
+        return (self.corruption.events > 0, rate, self.is_worse, self.harm.high)
+
 
 def cell_rates(
     cell: str, *, guarantee: str, counts: Mapping[TrialKind, int], is_sequential: bool

@@ -40,6 +40,13 @@ class Mark:
     """The key of its row."""
     others: str
     """The key of its choices on all other axes."""
+    harm_rank: int
+    """Its place among all marks by their outcome, the worst last; of equal ones the VM that lives on."""
+
+    @property
+    def setting(self) -> str:
+        """The key of all its choices but the fate."""
+        return setting_of(self.figures.axes)
 
     def choice(self, axis: str) -> str:
         """Its choice on an axis of the question."""
@@ -64,7 +71,7 @@ class Grid:
     pickers: dict[str, tuple[Option, ...]]
     """The options of `transport`, `sync`, `slog`, `filesystem`, `fate` and `others`."""
     chosen: Mark | None
-    """The cell of the first sentence; None without cells."""
+    """The cell of the first sentence, the worst fate of its setting; None without cells."""
 
     @property
     def syncs(self) -> tuple[tuple[Option, int], ...]:
@@ -90,7 +97,11 @@ class Grid:
 
 def grid_of(cells: Sequence[CellFigures]) -> Grid:
     """The grid of all cells."""
-    marks = [_mark(figures) for figures in cells]
+    worst_last = sorted(
+        cells,
+        key=lambda own: (own.harmfulness, choice_rank("fate", own.axes.get("fate", "")), own.cell),
+    )
+    marks = [_mark(figures, rank) for rank, figures in enumerate(worst_last)]
     columns = sorted(
         {(mark.choice("sync"), mark.choice("slog")) for mark in marks},
         key=lambda pair: (choice_rank("sync", pair[0]), choice_rank("slog", pair[1])),
@@ -119,15 +130,29 @@ def grid_of(cells: Sequence[CellFigures]) -> Grid:
     )
 
 
-def _mark(figures: CellFigures) -> Mark:
-    axes = figures.axes
-    export = axes.get("nfs_export", "")
-    transport = axes.get("transport", "")
-    if export and export != DEFAULTS["nfs_export"]:
-        transport += f"-{export}"
+def _mark(figures: CellFigures, harm_rank: int) -> Mark:
     return Mark(
-        figures=figures, transport=transport, others=" ".join(unusual_choices(axes)) or USUAL
+        figures=figures,
+        transport=_transport_of(figures.axes),
+        others=_others_of(figures.axes),
+        harm_rank=harm_rank,
     )
+
+
+def setting_of(axes: Mapping[str, str]) -> str:
+    """The key of all choices but the fate: a cell's speed does not depend on the fate."""
+    choices = (axes.get(axis, "") for axis in ("sync", "slog", "filesystem"))
+    return "|".join((_transport_of(axes), *choices, _others_of(axes)))
+
+
+def _transport_of(axes: Mapping[str, str]) -> str:
+    export = axes.get("nfs_export", "")
+    is_usual = export in ("", DEFAULTS["nfs_export"])
+    return axes.get("transport", "") + ("" if is_usual else f"-{export}")
+
+
+def _others_of(axes: Mapping[str, str]) -> str:
+    return " ".join(unusual_choices(axes)) or USUAL
 
 
 def unusual_choices(axes: Mapping[str, str]) -> list[str]:
@@ -187,13 +212,13 @@ def _others(marks: Sequence[Mark]) -> tuple[Option, ...]:
 
 
 def _first(marks: Sequence[Mark]) -> Mark | None:
-    """The cell with which a page begins: of the usual settings, and first on each axis."""
+    """The cell with which a page begins: the usual setting that is first on each axis, its worst fate."""
     if not marks:
         return None
     others = _others(marks)[0].key
     usual = [mark for mark in marks if mark.others == others]
     filesystems = Counter(mark.choice("filesystem") for mark in usual)
-    return min(
+    first = min(
         usual,
         key=lambda mark: (
             mark.choice("filesystem") == _FILES,
@@ -201,6 +226,8 @@ def _first(marks: Sequence[Mark]) -> Mark | None:
             *(choice_rank(axis, mark.choice(axis)) for axis in _QUESTION),
         ),
     )
+    fates = [mark for mark in usual if mark.setting == first.setting]
+    return max(fates, key=lambda mark: mark.harm_rank)
 
 
 def _shown_filesystem(chosen: Mark, pickers: Mapping[str, Sequence[Option]]) -> str:

@@ -104,6 +104,16 @@ class Sensitivity:
     faults: tuple[MeasuredFault, ...]
     on_transports: tuple[MeasuredFault, ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """How many of the faults were detected in every cut; empty without any."""
+        if not self.faults:
+            return ""
+        always = sum(fault.detected == fault.cuts for fault in self.faults)
+        return (
+            f"Of {len(self.faults)} faults planted on purpose, {always} were detected in every cut."
+        )
+
     def of(self, cells: Sequence[CellFigures]) -> tuple[MeasuredFault, ...]:
         """All faults, each followed by its measurements on these cells' other transports."""
         return tuple(

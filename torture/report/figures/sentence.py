@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.rates import bound_in_words, interval_in_words, rate_of
+from torture.facts.stats.rates import bound_in_words, high_in_words, interval_in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
-from torture.report.figures.wording import choice_in_words, duration_in_words, either_way_in_words
+from torture.report.figures.wording import (
+    choice_in_words,
+    duration_in_words,
+    either_way_in_words,
+    explained_in_words,
+)
 from torture.report.reading.walks import Walked
 
 _WOULD_BE_SEEN = "flush-dropped"
@@ -20,42 +25,61 @@ def question_in_words(figures: CellFigures) -> str:
     choices = [axes.get(axis, "") for axis in ("sync", "slog", "filesystem", "fate")]
     if axes.get("nfs_export") not in (None, DEFAULTS["nfs_export"]):
         choices.insert(0, axes["nfs_export"])
-    words = map(choice_in_words, filter(None, (*choices, *unusual_choices(axes))))
+    words = [choice_in_words(one) for one in (*choices, *unusual_choices(axes)) if one]
+    if explained := explained_in_words(axes.get("slog", "")):
+        place = words.index(choice_in_words(axes["slog"]))
+        words[place] += f" ({explained})"
     return f"Over {choice_in_words(axes.get('transport', '?'))} with {', '.join(words)}"
 
 
 def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
-    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`, and a fault's share.
+    """The whole answer: `brief_in_words`, then `rest_in_words`."""
+    parts = (brief_in_words(figures), rest_in_words(figures, sensitivity))
+    return "; ".join(filter(None, parts)) + "."
+
+
+def brief_in_words(figures: CellFigures) -> str:
+    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`; a breach of theory, too.
 
     The bound is that of the cell alone: the upper end of its 95 % interval.
     """
     harm = figures.harm
+    if not harm.trials and figures.trials:
+        return f"none of {figures.trials} cuts was conclusive"
     cuts = f"{harm.trials} cut" + ("" if harm.trials == 1 else "s")
     if not figures.trials:
         said = "no power cut was measured"
-    elif not harm.trials:
-        said = f"none of {figures.trials} cuts was conclusive"
     elif not harm.events:
-        said = f"nothing acknowledged was lost in {cuts} [at most {bound_in_words(harm.high)}]"
+        said = f"nothing acknowledged was lost in {cuts} [at most {high_in_words(harm)}]"
     else:
         did = "damaged data or lost acknowledged writes"
         if not figures.corruption.events:
             did = "lost acknowledged writes"
         said = f"{harm.events} of {cuts} {did} [{interval_in_words(harm)}]"
         if figures.rollback_ms is not None:
-            said += f", up to {duration_in_words(figures.rollback_ms.most)} of them"
-    parts = [said]
+            back = duration_in_words(figures.rollback_ms.most)
+            is_all = not figures.corruption.events
+            undamaged = f"; where nothing was damaged, up to {back} of writes were lost"
+            said += f", up to {back} of them" if is_all else undamaged
     if figures.broken:
-        parts.append(f"{figures.broken} worse than theory guarantees ({figures.guarantee})")
+        said += f"; {figures.broken} worse than theory guarantees ({figures.guarantee})"
+    elif figures.is_worse and figures.walked is not None:
+        states = f"{figures.walked.lost:,} of {figures.walked.states:,} crash states"
+        said += f", but {states} lost something: worse than theory guarantees ({figures.guarantee})"
+    return said
+
+
+def rest_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
+    """How sure the brief answer is: inconclusive cuts, a fault's share, crash states; may be empty."""
+    harm = figures.harm
+    parts = []
     if harm.trials and (unresolved := either_way_in_words(harm, figures.unresolved)):
         parts.append(unresolved)
     if harm.trials and not harm.events and (seen := would_be_seen(figures, sensitivity)):
         parts.append(seen)
     if figures.walked is not None:
         parts.append(walked_in_words(figures.walked))
-        if figures.is_worse and not figures.broken:
-            parts.append(f"that is worse than theory guarantees ({figures.guarantee})")
-    return "; ".join(parts) + "."
+    return "; ".join(parts)
 
 
 def walked_in_words(walked: Walked) -> str:

@@ -30,6 +30,15 @@ def choice_in_words(choice: str) -> str:
     return CHOICES[choice].words if choice in CHOICES else choice
 
 
+def explained_in_words(choice: str) -> str:
+    """What a choice's words leave open, e.g. `e.g. a consumer SSD that honours flush`; may be empty.
+
+    Empty, too, where the words have it already.
+    """
+    explained = CHOICES[choice].explained if choice in CHOICES else ""
+    return "" if explained in choice_in_words(choice) else explained
+
+
 @lru_cache(maxsize=10_000)
 def choice_rank(axis: str, choice: str) -> tuple[int, str]:
     """The place of a choice on its axis; unknown choices come last, by name."""

@@ -19,8 +19,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from torture.choices.matrix.axes import TRANSPORT
 from torture.facts.evidence.folder import RECORDINGS
-from torture.facts.stats.rates import bound_in_words, counts_in_words, in_words, interval_in_words
+from torture.facts.stats.rates import (
+    bound_in_words,
+    counts_in_words,
+    high_in_words,
+    in_words,
+    interval_in_words,
+)
 from torture.records.record.run_document import RunDocument
 from torture.report.figures.advertised_values import advertised_values
 from torture.report.figures.answer import (
@@ -35,7 +42,7 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.grid import axes_rank, grid_of
 from torture.report.figures.pairs import Pair, compared, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
-from torture.report.figures.sentence import answer_in_words, question_in_words
+from torture.report.figures.sentence import brief_in_words, question_in_words, rest_in_words
 from torture.report.figures.wording import (
     AXIS_TITLES,
     audit_in_words,
@@ -46,6 +53,7 @@ from torture.report.figures.wording import (
     difference_in_words,
     duration_in_words,
     either_way_in_words,
+    explained_in_words,
     latency_in_words,
     speed_in_words,
     varying_axes,
@@ -112,6 +120,8 @@ def render_page(store: Store) -> str:
         usual=defaults_in_words(varying),
         grid=grid_of(cells),
         measured=_measured(store, len(cells)),
+        not_measured=_not_measured(axes),
+        planted=sensitivity.sentence,
         cuts_to_detect=CUTS_TO_DETECT,
         trade=trade,
         fronts=[(front, _drawn(front, numbers)) for front in trade.fronts[:_FRONTS_MAX]],
@@ -155,7 +165,9 @@ def _environment() -> Environment:
     environment.filters |= {
         "words": _configuration,
         "question": question_in_words,
-        "answer": lambda figures: answer_in_words(figures, measured_sensitivity()),
+        "brief": brief_in_words,
+        "rest": lambda figures: rest_in_words(figures, measured_sensitivity()),
+        "explained": explained_in_words,
         "folder": folder_in_words,
         "choice": choice_in_words,
         "duration": duration_in_words,
@@ -167,6 +179,7 @@ def _environment() -> Environment:
         "sweep": lambda drawn: [Markup(drawn_sweep(drawn, frame)) for frame in (WIDE, PHONE)],
         "difference": difference_in_words,
         "percent": bound_in_words,
+        "high": high_in_words,
         "rate": in_words,
         "counts": counts_in_words,
         "either_way": either_way_in_words,
@@ -259,6 +272,16 @@ def _measured(store: Store, cells: int) -> str:
         "rates have 95 % intervals",
     )
     return "; ".join(filter(None, facts)) + "."
+
+
+def _not_measured(cells: Sequence[Mapping[str, str]]) -> str:
+    """The products that readers ask for, and the way of a hypervisor's own NFS client."""
+    transports = {axes.get(TRANSPORT.field, "") for axes in cells}
+    traits = [choice.value.traits for choice in TRANSPORT.choices if choice.name in transports]
+    said = "The NAS is a Debian with OpenZFS; TrueNAS, Proxmox VE and other products were not measured."
+    if any(own.is_nfs and not own.gives_files for own in traits):
+        said += " A VM's image over NFS was measured through libnfs only, not on a mount."
+    return said
 
 
 def _versions(store: Store) -> list[dict[str, Any]]:

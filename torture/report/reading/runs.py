@@ -34,11 +34,9 @@ class RunInfo:
     def may_have_stopped_early(self) -> bool:
         """Whether its cells may have stopped at the answer to their question.
 
-        A run without a description does not say it. Neither does a merged run whose parts had several
-        seeds. There a cell's trials may be of several runs, the last of them made at will.
+        A run without a description does not say it. Of several runs the numbers of cuts count as planned.
         """
-        is_of_several = self.document.merged is not None and self.document.seed is None
-        return self.document.is_sequential or not self.is_documented or is_of_several
+        return self.document.is_sequential or not self.is_documented
 
     @property
     def begun_s(self) -> float:

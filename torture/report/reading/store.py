@@ -155,8 +155,7 @@ class Store:
         worth = ", ".join(f"median(live.{name}) FILTER (live.badness >= 0)" for name in WORTH)
         rows = self._rows(
             "SELECT judged.cell, arg_max(judged.guarantee, judged.place), "
-            # another run may have been made since the first did not please
-            "coalesce(bool_or(is_sequential), false) OR count(DISTINCT live.source) > 1, "
+            "coalesce(bool_or(is_sequential), false), "
             "median(live.acknowledged_before_cut / (live.load_ms / 1000)) "
             "FILTER (live.badness >= 0 AND live.load_ms > 0), "
             "min(live.rollback_ms), median(live.rollback_ms), max(live.rollback_ms), "

@@ -24,7 +24,7 @@ from suites.selftest.unit.report.natures import (
     guarantee_in,
 )
 from torture.facts.stats.rates import rate_of
-from torture.facts.stats.sequential import Until, sequential_rate_of
+from torture.facts.stats.sequential import Until
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.counting import the_one_that_counts
@@ -54,7 +54,7 @@ class Campaign:
 def play(kind: Kind, natures: tuple[Nature, ...], draw: np.random.Generator) -> Campaign:
     """One campaign over cells of this truth."""
     cuts = int(draw.choice(SIZES))
-    is_sequential = kind in (Kind.MERGED, Kind.UNTIL)
+    is_sequential = kind is Kind.UNTIL
     match kind:
         case Kind.AGAIN | Kind.ALL_AGAIN:
             counts = _made_again(natures, draw, cuts, is_all=kind is Kind.ALL_AGAIN)
@@ -62,9 +62,8 @@ def play(kind: Kind, natures: tuple[Nature, ...], draw: np.random.Generator) -> 
             question = _QUESTIONS[draw.integers(len(_QUESTIONS))]
             counts = [_by_ending(own, _until(own, draw, question)) for own in natures]
         case Kind.PLEASING:
-            ends, runs = _merged_until_pleasing(natures, draw, min(cuts, 12))
+            ends = _merged_until_pleasing(natures, draw, min(cuts, 12))
             counts = [_by_ending(own, end) for own, end in zip(natures, ends, strict=True)]
-            is_sequential = runs > 1
         case _:
             of = 3 * cuts if kind is Kind.MERGED else cuts
             counts = [_by_ending(own, draw.multinomial(of, own.chances)) for own in natures]
@@ -156,11 +155,11 @@ def tries_of(drawn: Sequence[Ending], *, is_all: bool) -> list[Ending]:
 
 def _merged_until_pleasing(
     natures: Sequence[Nature], draw: np.random.Generator, cuts: int
-) -> tuple[list[Ints], int]:
-    """Runs of so many cuts, until the first cell's upper bound is below a limit; and their number."""
+) -> list[Ints]:
+    """Runs of so many cuts, until the first cell's upper bound is below a limit."""
     limit = draw.choice(_LIMITS)
     counts = [np.zeros(len(own.chances), dtype=int) for own in natures]
-    for runs in range(1, _RUNS_MAX + 1):
+    for _ in range(_RUNS_MAX):
         for own, before in zip(natures, counts, strict=True):
             before += draw.multinomial(cuts, own.chances)
         shown = [
@@ -169,10 +168,9 @@ def _merged_until_pleasing(
             if ending.is_conclusive
         ]
         harmed = sum(count for is_harmed, count in shown if is_harmed)
-        seen = (sequential_rate_of if runs > 1 else rate_of)(harmed, sum(n for _, n in shown))
-        if seen.high < limit:
+        if rate_of(harmed, sum(n for _, n in shown)).high < limit:
             break
-    return counts, runs
+    return counts
 
 
 def _until(nature: Nature, draw: np.random.Generator, question: str) -> Ints:

@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from suites.selftest.unit.report.campaigns import Campaign
 from suites.selftest.unit.report.natures import Kind, Nature
-from torture.facts.stats.rates import Rate, bound_in_words, in_words, interval_in_words
+from torture.facts.stats.rates import (
+    Rate,
+    bound_in_words,
+    high_in_words,
+    in_words,
+    interval_in_words,
+)
 from torture.report.figures.answer import answer, fastest_safe
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.grid import grid_of
@@ -26,8 +32,9 @@ from torture.report.reading.tally import CellTally
 
 _NO_FAULTS = Sensitivity(versions={}, faults=())
 _PERCENT = r"([-+]?[\d.]+)"
-_INTERVAL = re.compile(rf"\[{_PERCENT}(?:-| to ){_PERCENT}(?: %)?\]")
-_AT_MOST = re.compile(rf"\[at most {_PERCENT} %\]")
+_STOPPED = r"(?: for a stopped run)?"
+_INTERVAL = re.compile(rf"\[{_PERCENT}(?:-| to ){_PERCENT}(?: %)?{_STOPPED}\]")
+_AT_MOST = re.compile(rf"\[at most {_PERCENT} %{_STOPPED}\]")
 
 
 class Number(StrEnum):
@@ -89,9 +96,7 @@ def intervals_in(text: str) -> list[tuple[float, float]]:
 
 def _mark(rate: Rate) -> str:
     """As the template `answer.html.j2` prints it."""
-    return (
-        f"[{interval_in_words(rate)}]" if rate.events else f"[at most {bound_in_words(rate.high)}]"
-    )
+    return f"[{interval_in_words(rate)}]" if rate.events else f"[at most {high_in_words(rate)}]"
 
 
 _kept: dict[int, tuple[CellTally, _OfCell]] = {}
@@ -187,7 +192,8 @@ def _of_choices(
 ) -> Iterator[Held]:
     chosen = fastest_safe(cells)[:12]
     held = [
-        truths[choice.figures.cell]["harm"] <= _printed(choice.lost_at_most) for choice in chosen
+        max(truths[own.cell]["harm"] for own in choice.fates) <= _printed(choice.lost_at_most)
+        for choice in chosen
     ]
     yield from _list(held, Number.CHOICE, Number.FIRST_CHOICE)
 

@@ -155,7 +155,7 @@ def test_the_mean_of_several_cells_never_stands_without_the_bound_on_the_worst()
     [group] = answer([figures(ALWAYS_PLP, intact=39, corrupted=1), figures(ALWAYS, intact=40)])
     worst = bound_in_words(rate_of(1, 40, confidence=0.975).high)
     assert f"1 of 80 cuts [{interval_in_words(rate_of(1, 80))}] lost" in group.sentence
-    assert f"; each of 2 configurations at most {worst};" in group.sentence
+    assert f"; each of 2 configurations at most {worst}, for all of them at once;" in group.sentence
     assert [cell.cell for cell in group.cells] == [ALWAYS, ALWAYS_PLP]
 
 

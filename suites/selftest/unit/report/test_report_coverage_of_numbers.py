@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,13 +25,12 @@ from suites.selftest.unit.report.page_numbers import Number, observed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged import write_merged
 from torture.report.reading.store import Store
-from torture.report.reading.tally import CellTally, FirstTry, TrialKind
+from torture.report.reading.tally import FirstTry, TrialKind
 
 CAMPAIGNS = 40
 FEWEST = 30
@@ -65,36 +63,6 @@ def test_a_number_would_not_hold_if_the_last_record_counted(
     monkeypatch.setattr(campaigns, "the_one_that_counts", lambda tries: tries[-1])
     monkeypatch.setattr(campaigns, "counted", counted.__wrapped__)
     assert Number.SENTENCE in missed(Kind.AGAIN, CAMPAIGNS)
-
-
-def held_by_pleasing(rate: float) -> float:
-    """The share of runs of one cell with this rate, merged until it pleases, whose interval holds."""
-    held: list[float] = []
-    for place in range(300):
-        draw = np.random.default_rng((5, place))
-        nature = replace(natures_of(Kind.PLEASING, draw)[-1], harm=rate)
-        shown = observed(play(Kind.PLEASING, (nature,), draw))
-        held += [one.share for one in shown if one.number is Number.SENTENCE]
-    return float(np.mean(held))
-
-
-def test_intervals_of_a_fixed_number_of_cuts_would_not_hold_after_a_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The true rate is just above the limit, and whoever merges looks at the interval that is shown.
-
-    An upper bound below the limit is printed as the limit itself: it holds for a rate at the limit.
-    """
-    monkeypatch.setattr(campaigns, "_RUNS_MAX", 30)
-    monkeypatch.setattr(campaigns, "_LIMITS", (0.3,))
-    assert held_by_pleasing(0.3001) >= 0.95
-
-    def as_if_fixed(cell: str, counts: Any, *, is_sequential: bool) -> CellTally:
-        return tally_of(cell, counts, is_sequential=False)
-
-    monkeypatch.setattr(campaigns, "tally_of", as_if_fixed)
-    monkeypatch.setattr(campaigns, "sequential_rate_of", rate_of)
-    assert held_by_pleasing(0.3001) < 0.92
 
 
 def without_first_tries(campaign: Campaign) -> Campaign:

@@ -13,6 +13,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
 from torture.report.figures.answer import fastest_safe
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import USUAL, axes_rank, grid_of
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.sentence import answer_in_words, question_in_words
@@ -89,7 +90,8 @@ def test_the_question_names_every_choice_away_from_the_defaults() -> None:
         (
             STANDARD,
             {"intact": 11, "rolled_back": 8, "corrupted": 1},
-            "9 of 20 cuts damaged data or lost acknowledged writes [23-69 %], up to 0.7 s of them",
+            "9 of 20 cuts damaged data or lost acknowledged writes [23-69 %]; where nothing was "
+            "damaged, up to 0.7 s of writes were lost",
         ),
         (
             ALWAYS,
@@ -128,24 +130,73 @@ def test_a_list_is_ordered_by_choices_and_never_by_outcomes(cells: list[Cell]) -
     assert [own.cell for own in order[0]] == [own.cell for own in order[1]]
 
 
-def test_the_recommended_choices_lost_nothing_are_safe_in_theory_and_stand_by_speed() -> None:
-    slow, fast = (
-        replace(figures(name, intact=3), worth=Worth(durable_per_s=per_s))
-        for name, per_s in ((ALWAYS, 10.0), (ALWAYS.replace("noslog", "plp"), 99.0))
-    )
-    lossy = replace(slow, harm=rate_of(1, 3))
-    unsafe = replace(figures(DISABLED, intact=3), worth=Worth(durable_per_s=500.0))
-    chosen = fastest_safe([figures(NFS3, intact=3), slow, lossy, unsafe, fast])
-    assert [choice.figures for choice in chosen] == [fast, slow]
+def with_speed(cell: str, per_s: float, **counts: int) -> CellFigures:
+    return replace(figures(cell, **counts), worth=Worth(durable_per_s=per_s))
+
+
+PLP = ALWAYS.replace("noslog", "plp")
+ALWAYS_LIVES = ALWAYS.replace("bothdie", "nasonly")
+PLP_LIVES = PLP.replace("bothdie", "nasonly")
+STANDARD_DIES = STANDARD.replace("nasonly", "bothdie")
+
+
+def test_the_first_answer_is_the_worst_fate_that_was_measured() -> None:
+    """Not the first one of the axis, a safe one that hides a losing one."""
+    grid = grid_of([figures(STANDARD_DIES, intact=29), figures(STANDARD, intact=3, corrupted=7)])
+    assert grid.chosen is not None
+    assert grid.chosen.figures.cell == STANDARD
+    # of equal outcomes the VM that lives on
+    grid = grid_of([figures(ALWAYS_LIVES, intact=29), figures(ALWAYS, intact=29)])
+    assert grid.chosen is not None
+    assert grid.chosen.figures.cell == ALWAYS_LIVES
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [
+        ({"intact": 9, "corrupted": 1}, {"rolled_back": 10}),
+        ({"rolled_back": 6, "intact": 4}, {"rolled_back": 5, "intact": 5}),
+        ({"rolled_back": 1, "intact": 99}, {"intact": 3}),
+        ({"intact": 3}, {"intact": 29}),
+    ],
+)
+def test_damage_is_worse_than_a_loss_and_a_loss_than_few_cuts(
+    worse: dict[str, int], better: dict[str, int]
+) -> None:
+    assert figures(STANDARD, **worse).harmfulness > figures(STANDARD, **better).harmfulness
+
+
+def test_the_recommended_choices_stand_by_their_slowest_fate() -> None:
+    slow = [with_speed(ALWAYS, 10.0, intact=29), with_speed(ALWAYS_LIVES, 50.0, intact=29)]
+    fast = [with_speed(PLP, 99.0, intact=29), with_speed(PLP_LIVES, 20.0, intact=30)]
+    chosen = fastest_safe([*slow, *fast])
+    assert [choice.figures for choice in chosen] == [fast[1], slow[0]]
+    assert [choice.fates for choice in chosen] == [tuple(fast), tuple(slow)]
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        with_speed(ALWAYS_LIVES, 10.0, intact=28, rolled_back=1),
+        with_speed(ALWAYS_LIVES, 10.0, intact=28),
+        with_speed(ALWAYS_LIVES, 10.0, intact=29, inconclusive=1),
+        replace(with_speed(ALWAYS_LIVES, 10.0, intact=29), broken=1),
+    ],
+    ids=["lost", "too few", "open", "worse"],
+)
+def test_a_setting_with_a_fate_that_is_not_safe_is_not_recommended(twin: CellFigures) -> None:
+    assert fastest_safe([with_speed(ALWAYS, 10.0, intact=29), twin]) == []
+
+
+def test_a_setting_whose_other_fate_theory_calls_lossy_is_not_recommended() -> None:
+    """Also where that fate was never measured."""
+    assert fastest_safe([with_speed(STANDARD_DIES, 10.0, intact=99)]) == []
 
 
 def test_the_bounds_of_choices_allow_for_the_choosing() -> None:
     """Two of three safe cells are chosen since they lost nothing, so each may err in 2/3 of 5 %."""
-    safe = [
-        replace(figures(name, intact=9), worth=Worth(durable_per_s=10.0))
-        for name in (ALWAYS, ALWAYS.replace("noslog", "plp"))
-    ]
-    lossy = replace(safe[0], harm=rate_of(1, 9))
+    safe = [with_speed(name, 10.0, intact=29) for name in (ALWAYS, ALWAYS_LIVES)]
+    lossy = with_speed(PLP, 10.0, intact=28, rolled_back=1)
     bounds = {choice.lost_at_most for choice in fastest_safe([*safe, lossy])}
-    assert bounds == {rate_of(0, 9, confidence=1 - 0.05 * 2 / 3).high}
-    assert {choice.lost_at_most for choice in fastest_safe(safe)} == {rate_of(0, 9).high}
+    assert bounds == {rate_of(0, 29, confidence=1 - 0.05 * 2 / 3).high}
+    assert {choice.lost_at_most for choice in fastest_safe(safe)} == {rate_of(0, 29).high}

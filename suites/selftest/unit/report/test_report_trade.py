@@ -82,8 +82,12 @@ def test_a_price_is_the_ratio_of_the_same_rounds(tmp_path: Path) -> None:
     [price] = trade(tmp_path, records).prices
     assert (price.subject, price.other) == (ALWAYS, DISABLED)
     assert price.sentence == (
-        "sync=always takes 3.10 times (3.10 to 3.10) as long as sync=disabled for synchronous writes "
-        "of 4 KiB, with no SLOG, over iSCSI and 1 GbE"
+        "sync=always beside sync=disabled, with no SLOG, over iSCSI and 1 GbE, btrfs: "
+        "synchronous writes of 4 KiB take 3.10 times (3.10 to 3.10) as long"
+    )
+    assert price.settings == (
+        "iscsi|always|noslog|btrfs|usual",
+        "iscsi|disabled|noslog|btrfs|usual",
     )
     assert price.losses.startswith("sync=always 0/40 0 % [0-")
     assert "sync=disabled 38/40 95 % [" in price.losses
@@ -96,10 +100,11 @@ def test_a_slog_has_its_price_beside_none(tmp_path: Path) -> None:
         *measured_rounds(STANDARD, [1.0], link="gbe10"),
     ]
     [price] = trade(tmp_path, records).prices
-    assert price.sentence.startswith("No SLOG takes 10.0 times (")
-    assert "as long as a SLOG on a SAS SSD for synchronous writes of 4 KiB" in price.sentence
-    assert price.sentence.endswith("with sync=always, over iSCSI and 1 GbE")
-    assert price.losses == "no SLOG has no cuts; a SLOG on a SAS SSD has no cuts"
+    assert price.sentence.startswith(
+        "No SLOG beside a SLOG on a SAS SSD, with sync=always, over iSCSI and 1 GbE, btrfs: "
+        "synchronous writes of 4 KiB take 10.0 times ("
+    )
+    assert price.losses == ""
 
 
 def test_a_difference_within_the_interval_is_none(tmp_path: Path) -> None:
@@ -111,28 +116,34 @@ def test_a_difference_within_the_interval_is_none(tmp_path: Path) -> None:
     assert price.sentence.startswith("sync=always does not measurably differ from sync=standard")
 
 
-def test_a_throughput_is_compared_as_one(tmp_path: Path) -> None:
-    job = "write-128k-t1"
+def test_no_pattern_stands_without_the_one_that_costs_tenfold(tmp_path: Path) -> None:
+    """Small writes alone do not differ; the most expensive pattern comes first."""
     records = [
-        *measured_rounds(DISABLED, [1.0] * 4, job=job),
-        *measured_rounds(ALWAYS, [4.0] * 4, job=job),
+        *measured_rounds(STANDARD, [1.0, 1.1, 0.9, 1.0]),
+        *measured_rounds(ALWAYS, [1.1, 1.0, 1.0, 0.95]),
+        *[
+            replace(record, trial=f"{record.trial}-row")
+            for cell, ms in ((STANDARD, 1.0), (ALWAYS, 10.0))
+            for record in measured_rounds(cell, [ms] * 4, job="write-128k-t1")
+        ],
     ]
     [price] = trade(tmp_path, records).prices
-    assert "has 0.250 times (0.250 to 0.250) the throughput of sync=disabled" in price.sentence
+    assert "does not measurably differ" not in price.sentence
+    row, small = price.sentence.split(": ", 1)[1].split("; ")
+    assert row.startswith("writes in a row of 128 KiB have 0.100 times")
+    assert small.startswith("synchronous writes of 4 KiB take 1.0")
 
 
 def test_rounds_of_different_runs_give_no_interval(tmp_path: Path) -> None:
     first = measured_rounds(ALWAYS, [6.0] * 4)
     [price] = trade(tmp_path, first, measured_rounds(DISABLED, [2.0] * 4)).prices
-    assert "takes 3.0 times as long" in price.sentence
-    assert price.sentence.endswith(", measured in different runs")
+    assert price.sentence.endswith("take 3.0 times as long, measured in different runs")
 
 
 def test_two_rounds_give_no_interval(tmp_path: Path) -> None:
     records = [*measured_rounds(ALWAYS, [6.0, 6.0]), *measured_rounds(DISABLED, [2.0, 2.0])]
     [price] = trade(tmp_path, records).prices
-    assert "takes 3.0 times as long" in price.sentence
-    assert price.sentence.endswith(", in 2 rounds")
+    assert price.sentence.endswith("take 3.0 times as long, in 2 rounds")
 
 
 def test_the_emulators_time_is_no_figure(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_the_front_and_the_prices_are_on_the_page(tmp_path: Path) -> None:
     page = page_of(tmp_path, records)
     assert page.count('aria-label="measured speed against loss"') == 2
     first_screen = page.split('<table id="grid">')[0]
-    assert "sync=always takes 12.0 times" in first_screen
+    assert "synchronous writes of 4 KiB take 12.0 times" in first_screen
     text = re.sub(r"\s+", " ", page)
     assert "R6: sizes of blocks" in text
 

@@ -8,6 +8,8 @@
   const pickers = [...choice.elements].filter((field) => field.name);
   const marks = all("[data-mark]");
   const prices = all("#prices li");
+  const speed = document.getElementById("price");
+  const beside = document.getElementById("beside");
   const rows = all("#cells tbody tr");
   const listed = all("[data-cell]");
   const chosenAtFirst = Object.fromEntries(pickers.map((picker) => [picker.name, picker.value]));
@@ -22,9 +24,47 @@
     show();
   };
 
+  const ANY = "any";
+  const FAR = { filesystem: 10, fate: 100 };
+
   // files have one filesystem: they stand beside every other
   const fits = (mark, name, value) =>
-    mark.dataset[name] === value || (name === "filesystem" && mark.dataset.filesystem === "files");
+    value === ANY || mark.dataset[name] === value || (name === "filesystem" && mark.dataset.filesystem === "files");
+
+  const wordsOf = (name, value) =>
+    pickers.flatMap((picker) => picker.name === name ? [...picker.options] : [])
+      .find((option) => option.value === value)?.textContent ?? value;
+
+  // how many choices on the other axes differ; another filesystem or fate is further away
+  const distance = (mark, picked) => {
+    const [own, other] = [mark.dataset.others, picked.others ?? mark.dataset.others]
+      .map((words) => new Set(words.split(" ").filter((word) => word !== "usual")));
+    const odd = [...own].filter((word) => !other.has(word)).length + [...other].filter((word) => !own.has(word)).length;
+    return Object.entries(FAR).reduce(
+      (sum, [name, far]) => sum + (name in picked && !fits(mark, name, picked[name]) ? far : 0), odd);
+  };
+
+  // the nearest of these marks, the worst first
+  const nearest = (among, picked) => {
+    const least = Math.min(...among.map((mark) => distance(mark, picked)));
+    return among.filter((mark) => distance(mark, picked) === least)
+      .sort((one, other) => other.dataset.harm - one.dataset.harm);
+  };
+
+  const result = (mark) => {
+    const bold = document.createElement("b");
+    bold.className = mark.classList[1];
+    bold.textContent = mark.dataset.answer;
+    return bold;
+  };
+
+  const link = (words, href) => Object.assign(document.createElement("a"), { textContent: words, href });
+
+  const item = (...parts) => {
+    const line = document.createElement("li");
+    line.append(...parts);
+    return line;
+  };
 
   const answer = (wanted) => {
     const picked = { ...chosenAtFirst };
@@ -33,32 +73,90 @@
       if (value && [...picker.options].some((option) => option.value === value)) picked[picker.name] = value;
       picker.value = picked[picker.name];
     }
-    for (const mark of marks) {
-      mark.hidden = !["others", "filesystem"].every((name) => !(name in picked) || fits(mark, name, picked[name]));
-    }
-    const own = marks.find((mark) => pickers.every((picker) => fits(mark, picker.name, picked[picker.name])));
-    for (const mark of marks) mark.classList.toggle("own", mark === own);
-    price(own?.dataset.mark);
-    const result = document.createElement("b");
-    if (own) {
-      result.className = own.classList[1];
-      result.textContent = own.dataset.answer;
-      const details = document.createElement("a");
-      details.href = "#cell=" + encodeURIComponent(own.dataset.mark);
-      details.textContent = "details";
-      sentence.replaceChildren(own.dataset.question + ": ", result, " ", details);
-    } else if (marks.length) {
-      const words = pickers.map((picker) => picker.selectedOptions[0].textContent).join(", ");
-      result.textContent = "not measured.";
-      sentence.replaceChildren(`Over ${words}: `, result);
+    fill(picked);
+    const alike = marks.filter((mark) => ["transport", "sync", "slog"].every(
+      (name) => !(name in picked) || fits(mark, name, picked[name])));
+    const found = nearest(alike, picked);
+    const far = found.length ? distance(found[0], picked) : Infinity;
+    for (const mark of marks) mark.classList.toggle("own", mark === found[0] && far === 0);
+    price(picked);
+    if (marks.length) say(picked, found, far);
+    beside.replaceChildren(...(found.length ? otherwise(picked, alike, found, far) : []));
+  };
+
+  // a field shows the picked filesystem and settings, and the nearest ones where these were not measured
+  const fill = (picked) => {
+    const { fate, ...asked } = picked;
+    for (const field of all("td[data-field]")) {
+      const own = [...field.querySelectorAll("[data-mark]")];
+      const shown = new Set(nearest(own, asked));
+      for (const mark of own) {
+        mark.hidden = !shown.has(mark);
+        mark.classList.toggle("near", distance(mark, asked) > 0);
+      }
     }
   };
 
-  // the prices of the picked configuration, and the first ones where it has none
-  const price = (cell) => {
-    const own = prices.filter((one) => cell && [one.dataset.subject, one.dataset.beside].includes(cell));
-    const shown = (own.length ? own : prices).slice(0, 2);
-    for (const one of prices) one.hidden = !shown.includes(one);
+  const say = (picked, found, far) => {
+    const worst = found[0];
+    const parts = [];
+    if (far) {
+      const named = pickers.filter((picker) => ![ANY, "usual"].includes(picker.value)
+        && (picker.name !== "filesystem" || worst?.dataset.filesystem !== "files"));
+      const words = named.map((picker) => picker.selectedOptions[0].textContent).join(", ");
+      const not = document.createElement("b");
+      not.textContent = far < FAR.filesystem ? "measured with other disks or loads only." : "not measured.";
+      parts.push(`Over ${words}: `, not);
+      if (worst) parts.push(far < FAR.filesystem ? " " : " The nearest that was: ");
+    }
+    if (worst) {
+      const rest = worst.dataset.rest ? `; ${worst.dataset.rest}. ` : ". ";
+      const details = link("details", "#cell=" + encodeURIComponent(worst.dataset.mark));
+      parts.push(worst.dataset.question + ": ", result(worst), rest, details);
+    }
+    sentence.replaceChildren(...parts);
+  };
+
+  // the setting's other fates, and the same setting with other filesystems
+  const otherwise = (picked, alike, found, far) => {
+    const lines = found.slice(1, 4).map((mark) =>
+      item(far ? mark.dataset.question : wordsOf("fate", mark.dataset.fate), ": ", result(mark)));
+    const [options] = pickers.filter((picker) => picker.name === "filesystem").map((picker) => [...picker.options]);
+    if (!options || far >= FAR.filesystem || found[0].dataset.filesystem === "files") return lines;
+    const unknown = [];
+    // beside a nearest one stand those of its own disks and load: others would mislead
+    const like = far ? { ...picked, others: found[0].dataset.others, fate: found[0].dataset.fate } : picked;
+    for (const { value, textContent } of options) {
+      const asked = { ...like, filesystem: value };
+      const [other] = nearest(alike, asked);
+      if (value === picked.filesystem) continue;
+      if (other.dataset.filesystem !== value || distance(other, asked) >= FAR.fate) { unknown.push(textContent); continue; }
+      const others = far || distance(other, asked) ? `, ${wordsOf("others", other.dataset.others)}` : "";
+      lines.push(item(`${textContent}${others}, ${wordsOf("fate", other.dataset.fate)}: `, result(other)));
+    }
+    if (unknown.length) lines.push(item(`${unknown.join(", ")}: not measured`));
+    return lines;
+  };
+
+  // the prices of the picked setting alone, in all their patterns
+  const price = (picked) => {
+    if (!speed) return;
+    const start = ["transport", "sync", "slog"].map((name) => picked[name] ?? marks[0]?.dataset[name]).join("|");
+    const own = marks.find((mark) => fits(mark, "filesystem", picked.filesystem)
+      && [mark.dataset.transport, mark.dataset.sync, mark.dataset.slog].join("|") === start);
+    const filesystem = own?.dataset.filesystem === "files" ? "files" : picked.filesystem ?? own?.dataset.filesystem;
+    const setting = [start, filesystem, picked.others ?? own?.dataset.others].join("|");
+    const settings = (one) => [one.dataset.subject, one.dataset.beside];
+    for (const one of prices) one.hidden = !settings(one).includes(setting);
+    const elsewhere = new Set(prices.flatMap(settings).filter((other) => other.startsWith(start + "|"))
+      .map((other) => other.split("|").slice(3)).filter(([, others]) => others === (picked.others ?? others))
+      .map(([other]) => other));
+    speed.hidden = !marks.length || prices.some((one) => !one.hidden);
+    speed.lastElementChild.replaceChildren("not measured for this setting");
+    for (const other of elsewhere) {
+      speed.lastElementChild.append("; it was with ",
+        link(wordsOf("filesystem", other), "#" + new URLSearchParams({ ...picked, filesystem: other })));
+    }
   };
 
   const filter = (wanted) => {
