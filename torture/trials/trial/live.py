@@ -61,7 +61,7 @@ def run_trial(
     """
     trial = Trial.begin(spec, folder=folder, scratch=scratch, nas_host=lab.network.nas_host)
     machines = Machines(trial=trial, lab=lab)
-    evidence = EvidenceWriter(folder=folder, enter_stage=enter_stage)
+    evidence = EvidenceWriter(folder=folder, enter_stage=enter_stage, require_host=lab.require_host)
     shelf = machines.shelf
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,12 +11,7 @@ from typing import Any
 
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
-from torture.facts.evidence.walk_document import (
-    DroppedWrite,
-    WalkDocument,
-    WalkedLoss,
-    WalkEngine,
-)
+from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss, WalkEngine
 from torture.facts.recording.crash_state import CrashState, Survivor
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import role_of
@@ -232,10 +227,13 @@ class Walker:
         try:
             with self._times.recovering():
                 recovered = self._engines.recover(crash_state, again=again)
-            return self._judge(crash_state, recovered)
+            judged = self._judge(crash_state, recovered)
+            self._engines.require_host()
+            return judged
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
+            self._engines.require_host()
             self._engines.end_kernel()
             return StateVerdict(
                 verdict=Verdict.UNAVAILABLE,

@@ -52,7 +52,9 @@ class Engines:
         written: Set[int] | None,
         scratch: Path,
         coverage: Coverage | None = None,
+        require_machines: Callable[[], None] = lambda: None,
     ) -> None:
+        self._require_machines = require_machines
         self._start_kernel = start_kernel
         self._start_scout = start_scout
         self._first = first
@@ -141,6 +143,12 @@ class Engines:
             return None
         return self._kernel.available_mib()
 
+    def require_host(self) -> None:
+        """Raise `HarnessError` when the host failed a machine or a disk: no state is the cause then."""
+        self._require_machines()
+        if isinstance(self._kernel, KernelEngine):
+            self._kernel.require_healthy()
+
     def end_kernel(self) -> None:
         """End the NAS of the kernel's ZFS, which a state hung or crashed."""
         if self._kernel is not None:
@@ -162,6 +170,7 @@ class Engines:
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
+            self.require_host()
             self.end_kernel()
             self._compare(scouted, Recovered(is_imported=False))
 
@@ -255,6 +264,7 @@ def engines_of(
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
         coverage=coverage,
+        require_machines=lab.require_host,
     )
 
 
