@@ -60,7 +60,9 @@ class Detection:
 
 
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee, or is empty.
+    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee or is empty.
+
+    So did one that says that a setting is not in effect.
 
     Raises `ValueError` for a disturbance, which has nothing to see.
     """
@@ -79,7 +81,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         amounts_to=dict(fault.amounts_to),
         cuts=len(records),
         detected=sum(
-            record.breaks(Guarantee(record.guarantee)) or Sight.EMPTY in seen
+            record.breaks(Guarantee(record.guarantee)) or bool(seen & {Sight.EMPTY, Sight.SETTINGS})
             for seen, record in zip(sights, records, strict=True)
         ),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},
@@ -103,6 +105,8 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
         said.add(Sight.OUTAGE)
     if record.walk is not None and record.walk.states_lost:
         said.add(Sight.REPLAY)
+    if record.cut.not_in_effect:
+        said.add(Sight.SETTINGS)
     if record.cut.is_empty and not record.is_conclusive:
         said.add(Sight.EMPTY)
     return frozenset(said)

@@ -12,8 +12,8 @@ from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SE
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.oracles.verdict.verdicts import Verdict
 from torture.trials.replay.serve import WantedState, served
-from torture.trials.trial.archive import archive_recordings, unpack_recordings
 from torture.trials.trial.recorded import recovered_state
+from torture.trials.trial.shared.archive import archive_recordings, unpack_recordings
 
 CORRUPTED = trial_record(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,

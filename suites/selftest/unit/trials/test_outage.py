@@ -133,7 +133,7 @@ def test_a_machine_that_the_host_ends_while_it_starts_is_no_storage_that_failed(
 
 @pytest.mark.parametrize("console", ["", PANIC])
 def test_no_evidence_is_kept_once_the_host_ended_a_machine(tmp_path: Path, console: str) -> None:
-    """What a client reads from a NAS that the host ended is no loss; a kernel's crash is evidence."""
+    """A read from a NAS that the host ended shows no loss; a kernel's crash is evidence."""
     nas = Guest(tmp_path, pid=NO_PROCESS)
     nas.spec.console_log.write_text(console)
     writer = EvidenceWriter(folder=tmp_path, require_host=nas.require_host)

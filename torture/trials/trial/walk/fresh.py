@@ -35,7 +35,7 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
 
     The disks are recorded in `folder`, from the import to the end of the client's checks. Raises
     `StorageFailed` when a step hangs or the volume does not come back, `GuestDied` when a kernel
-    crashes, and `HarnessError` when the host failed a machine or the shelf.
+    crashes. Raises `HarnessError` when the host failed a machine or the shelf.
     """
     folder.mkdir(parents=True)
     own = replace(trial, fault=None, folder=folder, scratch=folder)
