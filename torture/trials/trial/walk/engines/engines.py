@@ -16,8 +16,13 @@ from torture.choices.transports.protocol import Traits
 from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
-from torture.facts.recording.crash_state import CrashState
-from torture.facts.recording.events import Recording
+from torture.facts.recording.crash_state import CrashState, read_crash_state
+from torture.facts.recording.events import (
+    Recording,
+    ViewSource,
+    load_recording,
+    verify_payloads,
+)
 from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied, Machine
@@ -246,6 +251,7 @@ def engines_of(
 
     def native() -> NativeEngine:
         assert program is not None
+        _verify_all_below(recording())  # the program maps the payloads, past the shelf's check
         return NativeEngine(program.path, recording(), disks=disks, folder=place, coverage=coverage)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
@@ -266,6 +272,14 @@ def engines_of(
         coverage=coverage,
         require_machines=lab.require_host,
     )
+
+
+def _verify_all_below(recording: Recording) -> None:
+    """Raise `HarnessError` when a payload of a recording, or of one below its disks, has changed."""
+    verify_payloads(recording)
+    views = {disk.source.view for disk in recording.disks if isinstance(disk.source, ViewSource)}
+    for view in views:
+        _verify_all_below(load_recording(read_crash_state(view).recording))
 
 
 def _path_of_volume(traits: Traits) -> str:
