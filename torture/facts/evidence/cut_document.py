@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from torture.facts.evidence.documents import Count, Document, Finite
@@ -163,9 +162,8 @@ class CutDocument(Document):
     confirmed: Confirmation = field(default_factory=Confirmation)
     """The earlier cut that was recovered in place of this one, if the audit found something."""
     second: CutDocument | None = None
-    """The cut after the client had lived on, if there was one. It is a cut of the returned NAS,
-    whose recording gives `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and
-    `audit`."""
+    """The cut after the client had lived on, if there was one; the returned NAS's recording gives
+    `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and `audit`."""
     later: AuditDocument | None = None
     """The audit of the last NAS's recording, from its return to the scrub."""
     not_in_effect: tuple[str, ...] = ()
@@ -176,8 +174,8 @@ class CutDocument(Document):
     @property
     def audited(self) -> AuditDocument:
         """The audits of all recordings together: up to each cut, and up to the last NAS's scrub."""
-        later = (self.second.audit if self.second else None, self.later)
-        return reduce(AuditDocument.and_then, filter(None, later), self.audit)
+        found = self.audit.and_then(self.second.audit) if self.second else self.audit
+        return found.and_then(self.later) if self.later else found
 
     @property
     def aim(self) -> str:
