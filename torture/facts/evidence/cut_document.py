@@ -162,7 +162,7 @@ class CutDocument(Document):
     confirmed: Confirmation = field(default_factory=Confirmation)
     """The earlier cut that was recovered in place of this one, if the audit found something."""
     second: CutDocument | None = None
-    """The cut after the client had lived on, if there was one; the returned NAS's recording gives
+    """The cut after the client had lived on, if there was one. The returned NAS's recording gives
     `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and `audit`."""
     later: AuditDocument | None = None
     """The audit of the last NAS's recording, from its return to the scrub."""
