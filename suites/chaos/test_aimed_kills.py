@@ -82,6 +82,5 @@ def test_no_machine_that_is_killed_while_it_starts_becomes_a_verdict(tmp_path: P
     records = read_records(results / LATEST / TRIALS_FILE).records
     ends = {record.trial: (record.verdict, record.error) for record in records}
     hit = {how: ends[trial] for trial, how in aim.hits.items() if trial in ends}
-    print(hit)
     assert len(hit) >= _TRIALS // 2, "too few machines were hit"
     assert {how: end for how, end in hit.items() if end[0] is not Verdict.INCONCLUSIVE} == {}
