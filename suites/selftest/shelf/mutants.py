@@ -126,8 +126,8 @@ MUTANTS = (
     Mutant(
         name="payload-of-the-next-place",
         file="disk.cpp",
-        right="submission.reference = recorder_.store(number_, data, length);",
-        wrong="submission.reference = recorder_.store(number_, data, length) + "
+        right="submission.reference = recorder_.store(number_, data, length, submission.payload_crc);",
+        wrong="submission.reference = recorder_.store(number_, data, length, submission.payload_crc) + "
         "(THIS_MUTANT ? kSector : 0);",
     ),
     Mutant(

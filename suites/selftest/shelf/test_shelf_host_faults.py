@@ -73,3 +73,47 @@ def test_a_payload_that_changed_is_found_before_a_replay(recorded: Path) -> None
     recorded.write_bytes(content)
     with pytest.raises(HarnessError, match="does not hold the payload of event"):
         verify_payloads(recording)
+
+
+def spoil(data: Path, place: int, length: int) -> None:
+    """Zero bytes of a file in place: a server that has it open sees them."""
+    with data.open("r+b") as file:
+        file.seek(place)
+        file.write(bytes(length))
+
+
+@pytest.mark.parametrize("changed_after_open", [False, True])
+def test_a_payload_that_changed_is_not_served_by_a_view(
+    recorded: Path, changed_after_open: bool
+) -> None:
+    folder = recorded.parents[1]
+    if not changed_after_open:
+        spoil(recorded, 2 * 4096 + 512, 512)
+    server = Server(build(), folder, "t", [disk("d0", source=of_view("v.json", "d0"))])
+    line = server.line("d0")
+    if changed_after_open:
+        assert line.wait(line.read(512, 2 * 4096)).error is None
+        spoil(recorded, 2 * 4096 + 512, 512)
+    assert line.wait(line.read(512, 2 * 4096)).error is not None, "another part of the same write"
+    assert line.wait(line.read(BYTES // 2, 0)).error is not None
+    assert line.wait(line.read(4096, 4096)).data() == payload(1, 4096), "the others are served"
+    assert line.wait(line.read(4096, 3 * 4096 - 2048)).error is not None, "the end of the write"
+    status = server.status()
+    server.end()
+    assert status["errors"] == 3
+    assert "the payload at byte 8192 of data changed" in status["last_error"]
+
+
+def test_a_payload_that_changed_is_not_served_by_the_disk_that_stored_it(folder: Path) -> None:
+    server = Server(build(), folder, "s", [disk("d0")], recording="life")
+    line = server.line("d0")
+    line.wait_all([line.write(payload(place, 8192), place * 8192) for place in range(4)])
+    assert line.wait(line.read(8192, 4096)).data() == (
+        payload(0, 8192)[4096:] + payload(1, 8192)[:4096]
+    )
+    spoil(folder / "life" / DATA, 8192, 8192)
+    assert line.wait(line.read(8192, 4096)).error is not None
+    assert server.status()["errors"] == 1
+    line.wait_all([line.write(b"good" * 2048, 8192)])
+    assert line.wait(line.read(8192, 8192)).data() == b"good" * 2048, "what replaced it is served"
+    server.end()

@@ -40,6 +40,8 @@ class Sight(StrEnum):
     """An operation was acknowledged while no NAS could answer, and nothing vouches for it."""
     REPLAY = "replay"
     """The walk over the recording's crash states, where there is one."""
+    SETTINGS = "settings"
+    """A setting of the cell was found otherwise under the load, or at the end of the trial."""
     EMPTY = "empty"
     """The report says that the load had stalled, and that the cut could have lost nothing."""
 
@@ -86,6 +88,8 @@ class Fault:
     """Run on the disk before the NAS comes back."""
     before_import: str = ""
     """Run in the NAS after its reboot, before the import."""
+    after_return: str = ""
+    """Run in the returned NAS once it has published its volume."""
     import_patience_s: float | None = None
     """How long its imports may take; None: as long as in any trial."""
     before_mount: str = ""

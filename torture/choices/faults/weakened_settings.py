@@ -80,4 +80,60 @@ FAULTS = (
             "echo write through > /sys/block/$zvol/queue/write_cache"
         ),
     ),
+    # sync=always is lost at the reboot. Without a second cut, only a look at the settings tells it.
+    Fault(
+        name="sync-lost-at-return",
+        layer=Layer.ZFS,
+        words="the NAS comes back with sync=disabled",
+        cell="iscsi-always-noslog-ext4-nasonly",
+        seen_by=Sight.SETTINGS,
+        cuts=1,
+        amounts_to={"sync": "disabled"},
+        after_return="zfs set sync=disabled tank/vm",
+    ),
+    # The export comes back with another option.
+    Fault(
+        name="export-lost-at-return",
+        layer=Layer.NAS,
+        words="the NAS comes back with an async export",
+        cell="nfs_image-standard-noslog-ext4-bothdie",
+        seen_by=Sight.SETTINGS,
+        cuts=1,
+        bound_to=frozenset({"transport"}),
+        amounts_to={"nfs_export": "export_async"},
+        after_return=(
+            "exportfs -o rw,async,no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint "
+            "'*:/tank/vm'"
+        ),
+    ),
+    # A tunable is lost at the reboot: the audit of the NAS's later life sees what it does.
+    Fault(
+        name="nocacheflush-at-return",
+        layer=Layer.ZFS,
+        words="the NAS comes back with zfs_nocacheflush=1",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        amounts_to={"zfs_nocacheflush": "nocacheflush"},
+        after_return="echo 1 > /sys/module/zfs/parameters/zfs_nocacheflush",
+    ),
+    # sync=disabled has silently become standard: the cell looks safer than it is.
+    Fault(
+        name="sync-strengthened",
+        layer=Layer.ZFS,
+        words="sync=disabled is silently standard",
+        cell="iscsi-disabled-noslog-ext4-bothdie",
+        seen_by=Sight.SETTINGS,
+        cuts=1,
+        amounts_to={"sync": "standard"},
+        in_nas="zfs set sync=standard tank/vm",
+    ),
+    # The log's data lie elsewhere than the cell says.
+    Fault(
+        name="logbias-flipped",
+        layer=Layer.ZFS,
+        words="logbias is silently throughput",
+        seen_by=Sight.SETTINGS,
+        cuts=1,
+        in_nas="zfs set logbias=throughput tank/vm",
+    ),
 )

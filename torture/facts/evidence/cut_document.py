@@ -18,8 +18,7 @@ class AuditDocument(Document):
     acknowledgements: Count | None = None
     """Durable operations that were acknowledged between the first mark and the cut."""
     completions: Count | None = None
-    """Writes whose completion promised something, by itself or by a later flush of the client's
-    disk."""
+    """Writes whose completion promised something, or a later flush of the client's disk did."""
     txgs: Count | None = None
     """Transaction groups whose uberblock was written."""
     broken: Count | None = None
@@ -27,8 +26,7 @@ class AuditDocument(Document):
     findings: tuple[str, ...] = ()
     """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
     waived: Count | None = None
-    """How often an invariant that the cell's own settings break did not hold; None where there is
-    none."""
+    """How often an invariant that the cell's own settings break did not hold; None without one."""
     under_way: Count | None = None
     """Durable operations that the client had begun, without an acknowledgement at the cut."""
     acknowledged_lately: Count | None = None
@@ -61,8 +59,7 @@ class AuditDocument(Document):
 class Confirmation(Document):
     """The cut that a trial recovered and checked in place of the drawn cut.
 
-    It is empty where the audit of a trial found nothing. The trial's verdict says whether data were
-    lost.
+    It is empty where the audit of a trial found nothing. The verdict says whether data were lost.
     """
 
     finding: str = ""
@@ -165,16 +162,20 @@ class CutDocument(Document):
     confirmed: Confirmation = field(default_factory=Confirmation)
     """The earlier cut that was recovered in place of this one, if the audit found something."""
     second: CutDocument | None = None
-    """The cut after the client had lived on, if there was one. It is a cut of the returned NAS,
-    whose recording gives `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and
-    `audit`."""
+    """The cut after the client had lived on, if there was one. The returned NAS's recording gives
+    `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and `audit`."""
+    later: AuditDocument | None = None
+    """The audit of the last NAS's recording, from its return to the scrub."""
+    not_in_effect: tuple[str, ...] = ()
+    """Settings that were found otherwise, e.g. `at the end: export: async, not sync`."""
     others: dict[str, Any] = field(default_factory=dict)
     """Fields of another version of the suite."""
 
     @property
     def audited(self) -> AuditDocument:
-        """The audits of all recordings together: up to this cut, and up to the second one."""
-        return self.audit if self.second is None else self.audit.and_then(self.second.audit)
+        """The audits of all recordings together: up to each cut, and up to the last NAS's scrub."""
+        found = self.audit.and_then(self.second.audit) if self.second else self.audit
+        return found.and_then(self.later) if self.later else found
 
     @property
     def aim(self) -> str:

@@ -103,6 +103,8 @@ class Lab:
             libvirt_root=self._root,
         )
         self.checkers = Checkers(start=self._start_checker)
+        self._of_trial: list[Machine] = []
+        """All machines of the present trial, from before their start."""
         self._nas_image, self._client_image = _NAS, _CLIENT
 
     def boot_from(self, *, nas: str, client: str) -> None:
@@ -115,8 +117,20 @@ class Lab:
         for image in {nas, client} - self._images.keys():
             self._images[image] = _image(image, self._settings)
         self._nas_image, self._client_image = nas, client
+        self._of_trial.clear()
         for used in self._images.values():
             used.mark_used()
+
+    def require_host(self) -> None:
+        """Raise `HarnessError` when the host ended a QEMU of this trial, even one that never came up."""
+        for machine in self._of_trial:
+            machine.require_host()
+
+    def take_checker(self, *, console_log: Path) -> Machine:
+        """The client that checks, without a disk; raises `HarnessError` when it does not answer."""
+        machine = self.checkers.take(console_log=console_log)
+        self._of_trial.append(machine)
+        return machine
 
     @property
     def images(self) -> dict[str, GuestImage]:
@@ -261,6 +275,7 @@ class Lab:
         if spec.name == _CHECKER:
             self.checkers.end()
         machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        self._of_trial.append(machine)
         try:
             yield machine
         except BaseException:

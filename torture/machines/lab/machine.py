@@ -65,6 +65,8 @@ class Machine:
         self.spec = spec
         self._domain: Any = None
         self._qemu_pid: int | None = None
+        self._was_gone = False
+        """Whether its QEMU was gone when the suite wanted to end it."""
         self._agent: Agent | None = None
 
     @property
@@ -249,6 +251,7 @@ class Machine:
         """
         if self._qemu_pid is None:
             return
+        self._was_gone = self.has_exited_unexpectedly
         pid, self._qemu_pid = self._qemu_pid, None
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -262,8 +265,13 @@ class Machine:
 
     @property
     def has_exited_unexpectedly(self) -> bool:
-        """Whether its QEMU is gone although the suite did not end it."""
-        return self._qemu_pid is not None and _is_gone(self._qemu_pid)
+        """Whether its QEMU was gone before the suite ended it."""
+        return self._was_gone or (self._qemu_pid is not None and _is_gone(self._qemu_pid))
+
+    def require_host(self) -> None:
+        """Raise `HarnessError` when the host ended its QEMU: neither the suite, nor its own kernel."""
+        if self.has_exited_unexpectedly and not self.has_reported_crash:
+            raise HarnessError(f"the host ended the QEMU of {self.name}", hint="read dmesg")
 
     @property
     def has_reported_crash(self) -> bool:

@@ -180,6 +180,14 @@ def create_script(cell: Cell) -> str:
     )
 
 
+def vdev_kinds(cell: Cell) -> tuple[str, ...]:
+    """The vdevs of the pool that are no disks, as `zpool list -v` begins their lines."""
+    kind, _ = _DATA_VDEVS[cell[LAYOUT]]
+    logs = log_disks(cell)
+    special = ("special",) if cell[SPECIAL_VDEV] else ()
+    return (*kind, *special, *("logs", "mirror")[: len(logs)])
+
+
 def make_script(cell: Cell) -> str:
     """Shell: make the pool, with a second and a third try.
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torture.choices.matrix.axes import (
+    ADMINISTRATION,
     DISCARD,
     LUN_SECTOR,
     NFS_EXPORT,
     SETTINGS,
     SPECIAL_VDEV,
     SYNC,
+    TRANSPORT,
 )
 from torture.choices.matrix.cells import Cell
-from torture.choices.volumes import POOL, VOLUME, VolumeOptions, zvol
+from torture.choices.volumes import DIRECTORY, POOL, VOLUME, VolumeOptions, zvol
 from torture.facts.axes.setting import PARAMETERS
 from torture.facts.axes.sync import NfsExport
+from torture.machines.nas.pool import vdev_kinds
 
 _SEVERAL_QUEUES = "zvol_use_blk_mq"
+_KINDS_OF_VDEVS = r"s/^[[:space:]]*(mirror|raidz[0-9]|draid[^-[:space:]]*|logs|special).*/\1/p"
+"""sed: of a line of a vdev that is no disk, its kind. Disks that are gone have other names."""
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 
@@ -63,6 +68,47 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
         for name, value in _parameters_of(cell).items()
     ]
     return (*properties, *parameters, *_device_settings(cell))
+
+
+def essentials_of(cell: Cell) -> tuple[Setting, ...]:
+    """The settings on which every guarantee rests, changed or not.
+
+    Each line is the same on any NAS of the cell. A weaker setting makes the cell look unsafe, and a
+    stronger one makes it look safe.
+    """
+    parameters = {"zfs_nocacheflush": "0", "zil_nocacheflush": "0"} | _parameters_of(cell)
+    flushes = ("zfs_nocacheflush", "zil_nocacheflush")
+    files = " ".join(f"{_PARAMETERS}/{name}" for name in flushes)
+    logbias = cell[SETTINGS].properties.get("logbias", "latency")
+    essentials = [
+        Setting(
+            name="sync and logbias",
+            script=f"echo $(zfs get -H -o value sync,logbias {VOLUME})",
+            expected=f"{cell[SYNC]} {logbias}",
+        ),
+        Setting(
+            name=" and ".join(flushes),
+            script=f"echo $(cat {files})",
+            expected=" ".join(parameters[name] for name in flushes),
+        ),
+    ]
+    if cell[ADMINISTRATION] is None:  # which may change the layout
+        essentials.append(
+            Setting(
+                name="vdevs of the pool",
+                script=f"echo $(zpool list -Hv {POOL} | sed -nE '{_KINDS_OF_VDEVS}' | sort)",
+                expected=" ".join(sorted(vdev_kinds(cell))),
+            )
+        )
+    if cell[TRANSPORT].traits.is_nfs:
+        essentials.append(
+            Setting(
+                name="export",
+                script=f"echo $(exportfs -s | grep -F {DIRECTORY} | grep -owE 'a?sync')",
+                expected="async" if cell[NFS_EXPORT] is NfsExport.ASYNC else "sync",
+            )
+        )
+    return tuple(essentials)
 
 
 def _property_script(name: str, value: str) -> str:

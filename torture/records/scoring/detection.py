@@ -62,7 +62,8 @@ class Detection:
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
     """Count a fault's trials. A trial saw it if it breaks its cell's guarantee.
 
-    An empty cut sees only a fault that empties cuts: a load that stalls.
+    So did one that says that a setting is not in effect. An empty cut sees only a fault that
+    empties cuts: a load that stalls.
 
     Raises `ValueError` for a disturbance, which has nothing to see.
     """
@@ -82,6 +83,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         cuts=len(records),
         detected=sum(
             record.breaks(Guarantee(record.guarantee))
+            or Sight.SETTINGS in seen
             or (fault.seen_by is Sight.EMPTY and Sight.EMPTY in seen)
             for seen, record in zip(sights, records, strict=True)
         ),
@@ -106,6 +108,8 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
         said.add(Sight.OUTAGE)
     if record.walk is not None and record.walk.states_lost:
         said.add(Sight.REPLAY)
+    if record.cut.not_in_effect:
+        said.add(Sight.SETTINGS)
     if record.cut.is_empty and record.cut.is_stalled and not record.is_conclusive:
         said.add(Sight.EMPTY)
     return frozenset(said)

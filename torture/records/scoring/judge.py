@@ -39,6 +39,7 @@ from torture.records.scoring.walked import left_open
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
+NOT_IN_EFFECT = "a setting of the cell is not in effect"
 _AT_LEAST = "at least that: the evidence is incomplete"
 _CONFIRMED = "cut at event {0.event}, before the drawn cut: {0.finding}"
 
@@ -82,6 +83,7 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     pool, filesystem, data = every[Layer.POOL], every[Layer.FILESYSTEM], every[Layer.DATA]
     administration = every[Layer.ADMINISTRATION]
     unknown = (
+        *(f"{NOT_IN_EFFECT}: {found}" for found in evidence.cut.not_in_effect),
         *(why for finding in every.values() for why in finding.unknown),
         *_left_open_by_the_walk(
             evidence, shown=worst([Verdict.INTACT, *_verdicts_of(*every.values())])

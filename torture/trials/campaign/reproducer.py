@@ -22,7 +22,7 @@ from torture.records.record.outcome_in_words import outcome_in_full
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
-from torture.trials.trial.archive import pack, unpack_recordings
+from torture.trials.trial.shared.archive import pack, unpack_recordings
 
 KEPT_MAX = 20
 """The reproducers of one run: further losses are in its records."""

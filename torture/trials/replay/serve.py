@@ -22,7 +22,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.host.scratch import Scratch
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.archive import unpack_recordings
+from torture.trials.trial.shared.archive import unpack_recordings
 
 _MIB = 1024 * 1024
 _SERVED_STATE = "served.view.json"

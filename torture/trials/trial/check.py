@@ -20,7 +20,9 @@ from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
+from torture.records.record.trials import Origin
 from torture.trials.trial.administer import wait_until_done
+from torture.trials.trial.cut import keep_later_life
 from torture.trials.trial.own_root.boots import boots
 from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
@@ -73,6 +75,9 @@ def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Mac
         client = machines.checker()
         if check(trial, evidence, client, vm_boots):
             machines.give_checker_back(client)
+    if trial.spec.origin is not Origin.REPLAY:  # whose settings are those of its recording
+        with evidence.stage("audit"):
+            keep_later_life(trial, machines, evidence, nas)
     with evidence.stage("scrub"):
         scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)
 

@@ -25,6 +25,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer
+from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.invariants import Audit
@@ -33,6 +34,7 @@ from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.confirm import confirm
 from torture.trials.trial.promises.of_disk import completions_before
+from torture.trials.trial.promises.proof import not_in_effect
 from torture.trials.trial.recovery import NasBack
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
@@ -50,11 +52,13 @@ def keep_cut(
     *,
     hit: bool,
     link: LinkFailure | None,
+    not_in_effect: tuple[str, ...] = (),
 ) -> tuple[Path, Confirmation]:
     """Audit a cut; write `cut.json` and the crash state to recover.
 
     Returns that state's file, and whether it confirms a finding of the audit. The state then belongs
     to an earlier cut than this one. `hit`: whether the plan's target came. `link`: its failure before.
+    `not_in_effect`: settings of the cell, under the load.
     """
     recording, ledger = cut.recording, machines.ledger
     state = CrashState(
@@ -88,6 +92,7 @@ def keep_cut(
         plan=trial.plan.cut.as_json(),
         hit=hit,
         link=link,
+        not_in_effect=not_in_effect,
         marks=len(marks),
         acknowledged=acknowledged,
         confirmed=confirmed,
@@ -111,6 +116,25 @@ def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
         load_evidence(evidence.folder).cut,
         publishing_ms=round(back.publishing_ms, 3),
         published_ms=round(back.published_ms, 3),
+    )
+    evidence.write(CUT, document.as_json())
+
+
+def keep_later_life(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine
+) -> None:
+    """Audit the recording of the NAS that came back last, and look at its settings once more."""
+    seq = machines.shelf.control.status().seq
+    recording = load_recording(machines.shelf.recording)
+    life = PowerCut(recording=recording, seq=seq, t_ms=trial.clock_ms(), took_ms=0)
+    before = load_evidence(evidence.folder).cut
+    lived_on = trial.client_lives_on and not before.confirmed.is_made and before.second is None
+    is_traced = lived_on and trial.attachment.source is not None
+    found, audit_ms = _audited(trial, machines, life, is_second=True, is_traced=is_traced)
+    document = replace(
+        before,
+        later=found.as_document(took_ms=audit_ms),
+        not_in_effect=before.not_in_effect + not_in_effect(trial, nas, when="at the end"),
     )
     evidence.write(CUT, document.as_json())
 
@@ -175,8 +199,11 @@ def _audited(
     acknowledged: int = 0,
     issued_seq: int = 0,
     is_second: bool = False,
+    is_traced: bool = True,
 ) -> tuple[Audit, int]:
-    """The audit, and its milliseconds of a processor; `is_second`: it audits the second cut.
+    """The audit, and its milliseconds of a processor; `is_second`: it audits a later life of the NAS.
+
+    `is_traced`: whether the requests of the load's client are known.
 
     `issued_seq`: the event before an administration's command, which continues after a reboot.
 
@@ -190,7 +217,9 @@ def _audited(
         completed_sync=completed_sync_of(cell),
         completions=completions_before(
             trial, machines, cut, acknowledged=acknowledged, is_second=is_second
-        ),
+        )
+        if is_traced
+        else None,
         waived=waived_in(cell, issued_seq=issued_seq),
         whole_on=whole_on(cell),
         writes_once=trial.filesystem.writes_once,

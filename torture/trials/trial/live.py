@@ -20,7 +20,6 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import inconclusive, measured, score_with_manifest
 from torture.trials.trial.administer import administer
-from torture.trials.trial.archive import archive_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut, note_return
@@ -31,7 +30,7 @@ from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.own_root.boots import keep_loss_of_root
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.promises.of_disk import keep_verifiers, trace_disk
-from torture.trials.trial.promises.proof import prove
+from torture.trials.trial.promises.proof import not_in_effect, prove
 from torture.trials.trial.recorded import recorded_stages
 from torture.trials.trial.recovery import (
     bring_nas_back,
@@ -41,6 +40,7 @@ from torture.trials.trial.recovery import (
     wait_until_idle,
 )
 from torture.trials.trial.setup import plant, settle, start_loads
+from torture.trials.trial.shared.archive import archive_recordings
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
@@ -61,7 +61,7 @@ def run_trial(
     """
     trial = Trial.begin(spec, folder=folder, scratch=scratch, nas_host=lab.network.nas_host)
     machines = Machines(trial=trial, lab=lab)
-    evidence = EvidenceWriter(folder=folder, enter_stage=enter_stage)
+    evidence = EvidenceWriter(folder=folder, enter_stage=enter_stage, require_host=lab.require_host)
     shelf = machines.shelf
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,6 +122,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             plant(client, fault.under_load)
             if fault.nas_stands_still_ms:
                 nas.pause_emulator(fault.nas_stands_still_ms)
+        unlike = not_in_effect(trial, nas, when="under the load")
         interrupted = None
         with keep_outage(machines, evidence):
             interrupted = fail_link(trial, machines, loads, nas)
@@ -137,7 +138,9 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         )
     with evidence.stage("cut"):
         cut = machines.cut(dying)
-        view, confirmed = keep_cut(trial, machines, evidence, loads, cut, hit=hit, link=link)
+        view, confirmed = keep_cut(
+            trial, machines, evidence, loads, cut, hit=hit, link=link, not_in_effect=unlike
+        )
     lives_on = trial.client_lives_on and not confirmed.is_made
     with keep_outage(machines, evidence):
         if not lives_on:
@@ -151,6 +154,8 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             back = bring_nas_back(trial, machines, evidence, view)
         if back is None:
             return
+        if fault is not None:
+            plant(back.nas, fault.after_return)
         note_return(evidence, back)
         left = (
             back.nas

@@ -58,17 +58,19 @@ def _is_sound(machines: Machines, failure: HarnessError, failed: Machine) -> boo
     """Whether the machinery works: every machine answers and runs another command.
 
     A guest with a dead kernel does neither, and its console has the reason. The host ended a guest
-    that is gone without a reason.
+    that is gone without a reason, even one that never came up.
     """
+    try:
+        machines.lab.require_host()
+    except HarnessError:
+        return False
+    if isinstance(failure, GuestDied) and not failure.kernel_crashed:
+        return False
     for machine in machines.all:
-        if isinstance(failure, GuestDied) and machine is failed:
-            if not failure.kernel_crashed:
-                return False
-            continue
-        if machine.has_exited_unexpectedly:
-            if not machine.has_reported_crash:
-                return False
-            continue
+        if (isinstance(failure, GuestDied) and machine is failed) or (
+            machine.has_exited_unexpectedly
+        ):
+            continue  # its kernel crashed
         if machine is failed and machines.trial.boots_from_disk and _role_of(failed) == "client":
             continue  # its programs are on the storage that failed
         try:

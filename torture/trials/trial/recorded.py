@@ -21,10 +21,10 @@ from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.facts.recording.legal import require_legal
-from torture.trials.trial.archive import unpack_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.recovery import bring_nas_back
+from torture.trials.trial.shared.archive import unpack_recordings
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial

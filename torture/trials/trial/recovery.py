@@ -27,6 +27,7 @@ from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.mount import read_nas_log
 from torture.trials.trial.administer import ask
 from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.promises.served import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
@@ -121,6 +122,7 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
     """The NAS with the disks that are left, as a view has them and a fault damages them."""
     shelf, disks = machines.shelf, trial.disks_left
     shelf.start(disks, view=view)
+    require_planned(shelf, view, disks)
     if not again and trial.fault is not None and trial.fault.spoiler is not None:
         spoil(shelf, trial.fault.spoiler, view=view, disk=disks[0])
     nas = machines.start_nas(3 if again else 2, disks)

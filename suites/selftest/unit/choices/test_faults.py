@@ -49,7 +49,7 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
     beforehand = () if fault.spoiler else (fault.in_nas, fault.in_client)
     hooks = (
         *beforehand, fault.under_load, fault.on_disks, fault.survivors, fault.spoiler,
-        fault.before_import, fault.before_mount, fault.before_read_back,
+        fault.before_import, fault.after_return, fault.before_mount, fault.before_read_back,
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1
 
@@ -99,6 +99,8 @@ def test_each_check_that_said_something_is_counted() -> None:
     assert seen_by(record(Verdict.INTACT, verdicts=quiet, absence=early)) == {Sight.OUTAGE}
     vouched = replace(early, unfounded=0)
     assert seen_by(record(Verdict.INTACT, verdicts=quiet, absence=vouched)) == frozenset()
+    unlike = CutDocument(not_in_effect=("at the end: export: async, not sync",))
+    assert seen_by(record(Verdict.INTACT, cut=unlike, verdicts=quiet)) == {Sight.SETTINGS}
     loud = {"pool": Verdict.UNAVAILABLE, "filesystem": None, "data": Verdict.CORRUPTED}
     assert seen_by(record(Verdict.UNAVAILABLE, verdicts=loud)) == {Sight.POOL, Sight.DATA}
 

@@ -22,7 +22,11 @@ from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, BOOT_SWEEPS, EVERY_SWEEP, Sweep
 from torture.facts.recording.disks import Persistence
 from torture.machines.nas.pool import create_script, pool_disks, whole_on
-from torture.machines.nas.settings import parameters_script, settings_of, volume_options_of
+from torture.machines.nas.settings import (
+    parameters_script,
+    settings_of,
+    volume_options_of,
+)
 from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.guarantee import Guarantee

@@ -336,3 +336,16 @@ def test_a_repair_that_was_never_tried_leaves_it_open() -> None:
         made = without(read(evidence(*REPAIR), EVERYTHING, after_repair=True), missing)
         assert judge(made).verdict is Verdict.INCONCLUSIVE
     assert judge(evidence(*REPAIR)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"), [(EVERYTHING, Verdict.INCONCLUSIVE), (OLD, Verdict.ROLLED_BACK)]
+)
+def test_a_trial_with_another_setting_vouches_for_nothing_and_excuses_nothing(
+    found: str, verdict: Verdict
+) -> None:
+    sound = evidence(found=found)
+    other = replace(sound.cut, not_in_effect=("at the end: export: async, not sync",))
+    judgement = judge(replace(sound, cut=other))
+    assert judgement.verdict is verdict
+    assert any("export: async, not sync" in reason for reason in judgement.reasons)

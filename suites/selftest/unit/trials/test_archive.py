@@ -17,8 +17,8 @@ from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.oracles.verdict.verdicts import Verdict
 from torture.trials.replay.serve import WantedState, served
-from torture.trials.trial.archive import archive_recordings, unpack_recordings
 from torture.trials.trial.recorded import recovered_state, require_legal_view
+from torture.trials.trial.shared.archive import archive_recordings, unpack_recordings
 
 CORRUPTED = trial_record(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,

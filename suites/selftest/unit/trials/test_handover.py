@@ -161,6 +161,7 @@ def test_the_cut_falls_on_the_standby(
         "prove": None,
         "settle": None,
         "trace_disk": None,
+        "not_in_effect": (),
     }.items():
         monkeypatch.setattr(live, step, lambda *_parts, _answer=answer, **_words: _answer)
     waited: list[Any] = []

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from subprocess import Popen
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import OUTAGE
-from torture.machines.lab.machine import DiskRefused, Machine
+from torture.machines.lab.machine import DiskRefused, Machine, MachineFailed
 from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.recovery import wait_until_idle
@@ -50,15 +51,24 @@ class Guest(Machine):
 
 
 def ends_of(
-    folder: Path, *guests: Machine, is_started: bool = True, is_well: bool = True
+    folder: Path,
+    *guests: Machine,
+    never_up: tuple[Machine, ...] = (),
+    is_started: bool = True,
+    is_well: bool = True,
 ) -> AbstractContextManager[None]:
-    """The end of a trial with these machines, in its check."""
+    """The end of a trial with these machines, in its check; some of them had not come up yet."""
 
     def require_healthy() -> None:
         if not is_well:
             raise HarnessError("the shelf died under the NAS")
 
+    def require_host() -> None:
+        for guest in (*guests, *never_up):
+            guest.require_host()
+
     machines: Any = SimpleNamespace(
+        lab=SimpleNamespace(require_host=require_host),
         shelf=SimpleNamespace(is_started=is_started, require_healthy=require_healthy),
         all=guests,
         trial=SimpleNamespace(boots_from_disk=False),
@@ -106,6 +116,32 @@ def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     assert (tmp_path / OUTAGE).exists() is is_outage
 
 
+@pytest.mark.parametrize("failure", [StorageFailed, DiskRefused])
+def test_a_machine_that_the_host_ends_while_it_starts_is_no_storage_that_failed(
+    tmp_path: Path, failure: type[MachineFailed]
+) -> None:
+    """The start ends it, and the trial owns it only once it is up."""
+    checker = Guest(tmp_path, name="checker", pid=NO_PROCESS)
+    checker.kill()
+    with (
+        pytest.raises(BrokenOff, match="checker"),
+        ends_of(tmp_path, Guest(tmp_path), never_up=(checker,)),
+    ):
+        raise failure("checker refuses disk vm", machine=checker)
+    assert not (tmp_path / OUTAGE).exists()
+
+
+@pytest.mark.parametrize("console", ["", PANIC])
+def test_no_evidence_is_kept_once_the_host_ended_a_machine(tmp_path: Path, console: str) -> None:
+    """A read from a NAS that the host ended shows no loss; a kernel's crash is evidence."""
+    nas = Guest(tmp_path, pid=NO_PROCESS)
+    nas.spec.console_log.write_text(console)
+    writer = EvidenceWriter(folder=tmp_path, require_host=nas.require_host)
+    with nullcontext() if console else pytest.raises(HarnessError, match="ended the QEMU of nas"):
+        writer.write(OUTAGE, "seen")
+    assert (tmp_path / OUTAGE).exists() is bool(console)
+
+
 def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
     tmp_path: Path,
 ) -> None:
@@ -138,8 +174,9 @@ def test_a_refusal_after_the_cut_that_did_not_come_before_is_the_storages_failur
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
-    nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
-    nas.kill()
+    with Popen(["sleep", "60"]) as process:
+        nas, client = Guest(tmp_path, pid=process.pid), Guest(tmp_path, name="client")
+        nas.kill()
     with ends_of(tmp_path, nas, client):
         raise StorageFailed("the read-back hung", machine=client)
     assert (tmp_path / OUTAGE).exists()

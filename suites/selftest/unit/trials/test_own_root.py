@@ -261,6 +261,7 @@ def test_a_client_with_a_hanging_root_is_asked_for_no_program_of_that_disk(
     evidence = evidence_in(tmp_path)
     machines: Any = SimpleNamespace(
         trial=trial_in(boots_from_disk=boots_from_disk),
+        lab=SimpleNamespace(require_host=lambda: None),
         shelf=SimpleNamespace(is_started=False),
         all=(FakeMachine(tmp_path, "nas"), client),
     )

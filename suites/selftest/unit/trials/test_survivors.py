@@ -18,7 +18,7 @@ from torture.machines.nas.pool import pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.survivors import LYING_MS, draw_disk_states
 from torture.trials.plan.trial_plan import draw_plan
-from torture.trials.trial.archive import unpack_recordings
+from torture.trials.trial.shared.archive import unpack_recordings
 
 _SEEDS = range(200)
 _RECORDING = Path("life-1")

@@ -37,7 +37,7 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
   thread_local std::vector<Place> places;
   map_.look_up(offset, length, places);
   try {
-    gather(out, offset, places, recorder_.data(), *std::atomic_load(&source_));
+    gather(out, offset, places, recorder_.payloads(), *std::atomic_load(&source_));
   } catch (const Error &error) {
     recorder_.fail(number_, error);  // otherwise the guest would take the host's failure for its disk's
     throw;
@@ -58,7 +58,7 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   }
   Record submission = record(Kind::write_submit, offset, length, fua);
   submission.payload_crc = checksum(data, length);
-  submission.reference = recorder_.store(number_, data, length);
+  submission.reference = recorder_.store(number_, data, length, submission.payload_crc);
   const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
   if (strikes(slow_writes_, config_.fault.slow_write_every, role)) {

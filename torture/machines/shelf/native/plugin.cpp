@@ -197,7 +197,7 @@ void mark(const void *payload, uint32_t count) {
   record.kind = Kind::mark;
   record.length = count;
   record.payload_crc = checksum(payload, count);
-  record.reference = recorder->store(kNoDisk, payload, count);
+  record.reference = recorder->store(kNoDisk, payload, count, record.payload_crc);
   recorder->submit(record);
 }
 

@@ -67,11 +67,12 @@ void Recorder::wait_if_frozen() {
   if (frozen_) park();
 }
 
-uint64_t Recorder::store(uint16_t disk, const void *payload, uint64_t length) {
+uint64_t Recorder::store(uint16_t disk, const void *payload, uint64_t length, uint32_t crc) {
   const uint64_t place = data_end_.fetch_add(rounded_up(length));
   try {
     if (place + length > kDataBytesMax) throw Error(EFBIG, "a recording holds at most 2 TiB");
     data_.write(static_cast<const char *>(payload), length, place);
+    payloads_.add(place, length, crc);
   } catch (const Error &error) {
     const Lock lock = running();
     fail_locked(disk, error);
@@ -185,6 +186,7 @@ void Recorder::forget() {
   for (const int fd : {log_.fd(), data_.fd()}) {
     if (::ftruncate(fd, 0) < 0) throw system_error("ftruncate");
   }
+  payloads_.clear();
   data_end_ = 0;
   next_seq_ = page_index_ = 0;
   last_roles_.clear();

@@ -15,6 +15,7 @@
 #include "file.hpp"
 #include "halt.hpp"
 #include "log_blocks.hpp"
+#include "payloads.hpp"
 #include "record.hpp"
 #include "role.hpp"
 
@@ -42,7 +43,7 @@ class Recorder {
   ~Recorder();
 
   /// Keep a payload; returns its place in `data`. Raises `Error`, having logged `failed`.
-  uint64_t store(uint16_t disk, const void *payload, uint64_t length);
+  uint64_t store(uint16_t disk, const void *payload, uint64_t length, uint32_t crc);
 
   /// Log a submission or a mark; returns its number. Parks for ever once frozen.
   uint64_t submit(Record record, Role role = Role::none);
@@ -73,7 +74,7 @@ class Recorder {
   };
   Status status();
 
-  const File &data() const { return data_; }
+  const Payloads &payloads() const { return payloads_; }
 
  private:
   Recorder(File log, File data);
@@ -91,6 +92,7 @@ class Recorder {
 
   File log_;
   File data_;
+  Payloads payloads_{data_};
   std::mutex mutex_;
   Mapping page_;
   uint64_t page_index_ = 0;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "file.hpp"
+#include "payloads.hpp"
 
 namespace shelf {
 
@@ -42,7 +42,7 @@ inline Place place_in_data(uint64_t byte) { return byte / kSector + 2; }
 inline uint64_t byte_in_data(Place place) { return (place - 2) * kSector; }
 
 // Read sectors from their places, adjacent ones in one call.
-inline void gather(char *out, uint64_t offset, const std::vector<Place> &places, const File &data,
+inline void gather(char *out, uint64_t offset, const std::vector<Place> &places, const Payloads &data,
                    const Source &below) {
   for (size_t first = 0; first < places.size();) {
     const Place place = places[first];

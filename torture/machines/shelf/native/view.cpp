@@ -71,6 +71,12 @@ OpenRecording::OpenRecording(const fs::path &folder)
     throw Error(EINVAL, (folder / "data").string() + " has " + std::to_string(data.size()) +
                             " bytes, and its log needs " + std::to_string(needed));
   }
+  for (uint64_t seq = 0; seq < index.events(); ++seq) {
+    const Record &event = index.event(seq);
+    if (event.kind == Kind::write_submit) {
+      payloads.add(event.reference, event.length, event.payload_crc);
+    }
+  }
 }
 
 std::shared_ptr<const OpenRecording> Opener::recording(const fs::path &folder) {
@@ -245,7 +251,7 @@ void ViewOfDisk::read(char *out, uint64_t offset, uint64_t length) const {
   if (length == 0) return;
   const uint64_t last = (offset + length - 1) / kPageBytes;
   for (uint64_t page = offset / kPageBytes; page <= last; ++page) resolve_page(page, offset, places);
-  gather(out, offset, places, recording_->data, *below_);
+  gather(out, offset, places, recording_->payloads, *below_);
 }
 
 }  // namespace shelf

@@ -24,6 +24,7 @@ struct OpenRecording {
   ShelfConfig config;
   Index index;
   File data;
+  Payloads payloads{data};
 };
 
 // Opens the first contents of disks; a recording that several disks need is opened once.

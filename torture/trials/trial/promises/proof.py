@@ -12,7 +12,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.folder import PROOF
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
-from torture.machines.nas.settings import settings_of
+from torture.machines.nas.settings import essentials_of, settings_of
 from torture.machines.shelf.server import Shelf
 from torture.records.record.advertised import (
     Advertised,
@@ -23,6 +23,7 @@ from torture.records.record.advertised import (
 from torture.shell import advertised_by
 from torture.trials.trial.promises.flushes import DEADLINE_S, follow_flush
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 
 _WRITE_BACK = "write back"
@@ -41,6 +42,7 @@ def prove(
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
     asked = {setting.name: setting for setting in settings_of(cell)}
+    asked |= {setting.name: setting for setting in essentials_of(cell)}
     of_settings = {name: setting.script for name, setting in asked.items()}
     printed = _printed_by(nas, scripts | of_settings | _asks_volume(trial))
     caches = {f"nas/{name}": printed[name] for name in scripts}
@@ -70,6 +72,24 @@ def prove(
         )
 
 
+def not_in_effect(trial: Trial, nas: Machine, *, when: str) -> tuple[str, ...]:
+    """The settings of the cell, and caches of the volume, that a NAS at work has otherwise.
+
+    Raises `StorageFailed` when it hangs.
+    """
+    every = (*settings_of(trial.cell), *essentials_of(trial.cell))
+    expected = {setting.name: setting.expected for setting in every}
+    scripts = {setting.name: setting.script for setting in every}
+    caches = trial.transport.cache_scripts()
+    expected |= dict.fromkeys(caches, _WRITE_BACK)
+    printed = _printed_by(nas, scripts | dict(caches))
+    return tuple(
+        f"{when}: {name}: {line}, not {expected[name]}"
+        for name, line in printed.items()
+        if line != expected[name]
+    )
+
+
 def _asks_volume(trial: Trial) -> dict[str, str]:
     """The script that asks the zvol in the NAS for its promises; none where there is no zvol."""
     is_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
@@ -94,7 +114,11 @@ def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:
     if not scripts:
         return {}
     script = "\n".join(["set -eu", *scripts.values()])
-    lines = machine.must("sh", "-c", script, deadline_s=DEADLINE_S).stdout.splitlines()
+    completed = machine.run("sh", "-c", script, deadline_s=DEADLINE_S)
+    if completed.exit_code is None:
+        raise StorageFailed(f"{machine.name} did not print its settings", machine=machine)
+    machine.require_success(completed, deadline_s=DEADLINE_S)
+    lines = completed.stdout.splitlines()
     if len(lines) != len(scripts):
         raise HarnessError(f"{machine.name} printed {lines} for {', '.join(scripts)}")
     return dict(zip(scripts, lines, strict=True))

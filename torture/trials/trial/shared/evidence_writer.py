@@ -22,6 +22,8 @@ class EvidenceWriter:
     folder: Path
     enter_stage: Callable[[str], None] = lambda _stage: None
     """Shows the new stage in the live line."""
+    require_host: Callable[[], None] = lambda: None
+    """Raises `HarnessError` once the host ended a machine: what others show then is no evidence."""
     timings: dict[str, int] = field(default_factory=dict)
     """Milliseconds of each stage so far."""
 
@@ -55,9 +57,11 @@ class EvidenceWriter:
         return completed
 
     def keep(self, step: Step, completed: Completed) -> None:
-        """Keep all output of a tool as evidence of `step`."""
+        """Keep all output of a tool as evidence of `step`; raises what `require_host` raises."""
+        self.require_host()
         append_tool(self.folder, ToolOutput(step=step, name=completed.tool, **asdict(completed)))
 
     def write(self, name: str, content: dict[str, Any] | str) -> None:
-        """Write a whole document; it replaces an earlier document of this name."""
+        """Write a whole document, which replaces an earlier one; raises what `require_host` raises."""
+        self.require_host()
         write_document(self.folder, name, content)

@@ -159,7 +159,7 @@ class Machines:
     def _take_checker(self) -> Machine:
         if self._client_has_network:
             return self._start_client("checker", ())
-        return self.own(self.lab.checkers.take(console_log=self._console("checker")))
+        return self.own(self.lab.take_checker(console_log=self._console("checker")))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
         spec = self._client_spec(role)

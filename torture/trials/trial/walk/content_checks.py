@@ -61,7 +61,7 @@ class ContentChecks:
         shutil.rmtree(folder, ignore_errors=True)  # of a look that a tool hung
         folder.mkdir(parents=True)
         trial = replace(self._trial, folder=folder, scratch=folder)
-        evidence = EvidenceWriter(folder=folder)
+        evidence = EvidenceWriter(folder=folder, require_host=self._lab.require_host)
         evidence.write(SPEC, trial.spec.as_json())
         is_sound = False
         try:

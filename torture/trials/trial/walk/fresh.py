@@ -35,11 +35,11 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
 
     The disks are recorded in `folder`, from the import to the end of the client's checks. Raises
     `StorageFailed` when a step hangs or the volume does not come back, `GuestDied` when a kernel
-    crashes.
+    crashes. Raises `HarnessError` when the host failed a machine or the shelf.
     """
     folder.mkdir(parents=True)
     own = replace(trial, fault=None, folder=folder, scratch=folder)
-    evidence = EvidenceWriter(folder=folder)
+    evidence = EvidenceWriter(folder=folder, require_host=lab.require_host)
     evidence.write(SPEC, own.spec.as_json())
     machines = Machines(trial=own, lab=lab)
     machines.shelf.directory.mkdir()
@@ -47,13 +47,16 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
     write_crash_state(view, state)
     with closing(machines):
         machines.begin_checker()
-        back = bring_nas_back(own, machines, evidence, view)
-        if back is not None:
-            client = machines.checker()
-            if check(own, evidence, client):
-                machines.give_checker_back(client)
-            observe_status(evidence, back.nas, lab.zfs)
-        machines.shelf.require_healthy()
+        try:
+            back = bring_nas_back(own, machines, evidence, view)
+            if back is not None:
+                client = machines.checker()
+                if check(own, evidence, client):
+                    machines.give_checker_back(client)
+                observe_status(evidence, back.nas, lab.zfs)
+        finally:  # a failure of the host is not the state's
+            machines.shelf.require_healthy()
+            lab.require_host()
     shown = load_evidence(folder)
     return FreshRecovery(
         evidence=shown,

@@ -135,10 +135,13 @@ class Recoveries:
             with self._times.recovering():
                 engine = start()
                 end = engine.recover(state)
-            return Recovery(end=end, verdict=self._judge(state, end, engine))
+            judged = self._judge(state, end, engine)
+            self._engines.require_host()
+            return Recovery(end=end, verdict=judged)
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
+            self._engines.require_host()
             self._engines.end_kernel()
             reason = str(failure).splitlines()[0]
             return Recovery(end=None, verdict=self._hung(state, reason))

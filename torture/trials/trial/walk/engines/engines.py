@@ -11,8 +11,13 @@ from torture.choices.transports.protocol import Traits
 from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import WalkEngine
-from torture.facts.recording.crash_state import CrashState
-from torture.facts.recording.events import Recording
+from torture.facts.recording.crash_state import CrashState, read_crash_state
+from torture.facts.recording.events import (
+    Recording,
+    ViewSource,
+    load_recording,
+    verify_payloads,
+)
 from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.recovery_programs import host_program
@@ -43,7 +48,9 @@ class Engines:
         written: Set[int] | None,
         scratch: Path,
         coverage: Coverage | None = None,
+        require_machines: Callable[[], None] = lambda: None,
     ) -> None:
+        self._require_machines = require_machines
         self._start_kernel = start_kernel
         self._start_scout = start_scout
         self._first = first
@@ -93,6 +100,12 @@ class Engines:
         if self.has_scout or not isinstance(self._kernel, KernelEngine):
             return None
         return self._kernel.available_mib()
+
+    def require_host(self) -> None:
+        """Raise `HarnessError` when the host failed a machine or a disk: no state is the cause then."""
+        self._require_machines()
+        if isinstance(self._kernel, KernelEngine):
+            self._kernel.require_healthy()
 
     def end_kernel(self) -> None:
         """End the NAS of the kernel's ZFS, which a state hung or crashed."""
@@ -149,6 +162,7 @@ def engines_of(
 
     def native() -> NativeEngine:
         assert program is not None
+        _verify_all_below(recording())  # the program maps the payloads, past the shelf's check
         return NativeEngine(program.path, recording(), disks=disks, folder=place, coverage=coverage)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
@@ -167,7 +181,16 @@ def engines_of(
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
         coverage=coverage,
+        require_machines=lab.require_host,
     )
+
+
+def _verify_all_below(recording: Recording) -> None:
+    """Raise `HarnessError` when a payload of a recording, or of one below its disks, has changed."""
+    verify_payloads(recording)
+    views = {disk.source.view for disk in recording.disks if isinstance(disk.source, ViewSource)}
+    for view in views:
+        _verify_all_below(load_recording(read_crash_state(view).recording))
 
 
 def _path_of_volume(traits: Traits) -> str:

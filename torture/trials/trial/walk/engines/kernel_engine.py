@@ -146,6 +146,10 @@ class KernelEngine:
                     image.write(content)
         connection.close()
 
+    def require_healthy(self) -> None:
+        """Raise `HarnessError` when its shelf has ended or failed a request."""
+        self._shelf.require_healthy()
+
     def available_mib(self) -> int:
         """The memory that the NAS has left."""
         return int(self._must(_AVAILABLE)) // 1024
