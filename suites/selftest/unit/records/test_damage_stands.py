@@ -1,0 +1,221 @@
+"""Known damage stands, whatever is unreadable, killed, late or missing beside it.
+
+Each kind of damage is planted into good evidence. Then every other piece of evidence is spoilt in turn,
+and all of them at once. A damage is shown by the pieces that were planted, and by the pieces on which they rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+
+import pytest
+
+from suites.selftest.unit.good_evidence import (
+    EVERYTHING,
+    OLD,
+    REPAIR,
+    SCRUB,
+    STATUS,
+    WONT_MOUNT,
+    evidence,
+    read,
+    tool,
+    without,
+)
+from torture.facts.evidence.folder import IMPORTS, LEDGER, PROOF, Evidence, Step, ToolOutput
+from torture.facts.evidence.ledger import Begin, Failed, OperationKind
+from torture.facts.evidence.manifest import ManifestFinding
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.judge import judge
+
+DMESG = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+NAS_DMESG = replace(DMESG, step=Step.NAS_DMESG, vm="nas")
+CLIENT_LOGS = (Step.CLIENT_DMESG, Step.CLIENT_UMOUNT)
+GOOD = evidence(
+    tool(Step.FS_FIRST_CHECK, "btrfs/clean"),
+    tool(Step.POOL_BLOCKS, "zdb/sound"),
+    replace(SCRUB, step=Step.POOL_SYNC),
+    *(replace(DMESG, step=step) for step in CLIENT_LOGS),
+    DMESG,
+    NAS_DMESG,
+    documents=frozenset({PROOF, LEDGER}),
+    manifest=ManifestFinding(is_due=True),
+)
+LATE = "one or more devices is currently unavailable"
+IO_ERROR = "cannot import 'tank': I/O error\n"
+REFUSED = replace(STATUS, name="zpool", argv=("zpool",), exit_code=1, stdout="", stderr=IO_ERROR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planted:
+    """A damage, the evidence with it, and its steps."""
+
+    name: str
+    verdict: Verdict
+    made: Evidence
+    rests_on: tuple[Step, ...] = ()
+    """The steps without which the same words would prove nothing."""
+
+    @property
+    def shown_by(self) -> frozenset[Step]:
+        """The steps that differ from good evidence, and those on which they rest."""
+        outputs = frozenset(GOOD.tools) ^ frozenset(self.made.tools)
+        return frozenset({output.step for output in outputs} | {*self.rests_on})
+
+
+def with_tools(*tools: ToolOutput, drops: tuple[Step, ...] = ()) -> Evidence:
+    """Good evidence with these outputs in place of those of their steps."""
+    steps = {output.step for output in tools}
+    first = [output for output in tools if output.step in IMPORTS]
+    kept: list[ToolOutput] = []
+    for output in without(GOOD, *drops).tools:
+        kept += [output] if output.step not in steps else []
+        kept += [new for new in tools if new.step == output.step and new not in kept]
+    rest = [new for new in tools if new not in kept and new not in first]
+    return replace(GOOD, tools=(*(one for one in first if one not in kept), *kept, *rest))
+
+
+def refused(*steps: Step) -> tuple[ToolOutput, ...]:
+    return tuple(replace(REFUSED, step=step) for step in steps)
+
+
+def in_nas(line: str) -> ToolOutput:
+    return replace(NAS_DMESG, stdout=f"{NAS_DMESG.stdout}[    9.1] {line}\n")
+
+
+def failed_writer() -> Evidence:
+    begin = Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
+                  size_blocks=1)  # fmt: skip
+    failed = Failed(t_ms=210.0, seq=9, errno=5, call="fsync")
+    return replace(GOOD, ledger=replace(GOOD.ledger, events=(*GOOD.ledger.events, begin, failed)))
+
+
+DATA_ERRORS = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"3"'))
+PLANTED = (
+    Planted(name="import -F", verdict=Verdict.ROLLED_BACK, made=with_tools(
+        *refused(*IMPORTS[:2]), tool(IMPORTS[2], "zpool/import-rewound"))),
+    Planted(name="import -m", verdict=Verdict.REPAIRED, made=with_tools(
+        *refused(IMPORTS[0]), tool(IMPORTS[1], "zpool/import-ok"))),
+    Planted(name="import again", verdict=Verdict.REPAIRED, made=replace(
+        GOOD, tools=(*refused(IMPORTS[0]), *GOOD.tools))),
+    Planted(name="data errors", verdict=Verdict.CORRUPTED, made=with_tools(DATA_ERRORS)),
+    Planted(name="leaks", verdict=Verdict.CORRUPTED, made=with_tools(
+        tool(Step.POOL_BLOCKS, "zdb/blocks-spoiled"))),
+    Planted(name="panic", verdict=Verdict.UNAVAILABLE, made=with_tools(
+        in_nas("PANIC at zio.c:341:zio_buf_alloc()"))),
+    Planted(name="replay", verdict=Verdict.CORRUPTED, made=with_tools(
+        in_nas("WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9"))),
+    Planted(name="first check", verdict=Verdict.REPAIRED, made=with_tools(
+        replace(REPAIR[0], step=Step.FS_FIRST_CHECK))),
+    Planted(name="repair", verdict=Verdict.REPAIRED, rests_on=(Step.FS_UMOUNT,), made=read(
+        with_tools(*REPAIR), EVERYTHING, after_repair=True)),
+    Planted(name="refused mount", verdict=Verdict.REPAIRED, made=read(
+        with_tools(WONT_MOUNT[0], *REPAIR[1:], drops=(Step.FS_UMOUNT, Step.FS_CHECK)),
+        EVERYTHING, after_repair=True)),
+    Planted(name="unmountable", verdict=Verdict.UNREPAIRABLE, made=with_tools(
+        *WONT_MOUNT, drops=(Step.FS_UMOUNT,))),
+    Planted(name="bad copy", verdict=Verdict.REPAIRED, made=with_tools(replace(
+        DMESG, stdout=f"{DMESG.stdout}[ 9.1] BTRFS warning (device vdb): checksum verify failed\n"))),
+    Planted(name="lost root", verdict=Verdict.REPAIRED, made=with_tools(
+        replace(DMESG, step=Step.CLIENT_LOST_ROOT, stderr="it panicked"), drops=CLIENT_LOGS)),
+    Planted(name="failed writer", verdict=Verdict.REPAIRED, made=failed_writer()),
+    Planted(name="old data", verdict=Verdict.ROLLED_BACK, made=read(GOOD, OLD)),
+)  # fmt: skip
+
+Spoil = Callable[[Evidence], Evidence]
+
+
+def of_step(step: Step, change: Callable[[ToolOutput], ToolOutput | None]) -> Spoil:
+    def spoil(made: Evidence) -> Evidence:
+        changed = (change(one) if one.step == step else one for one in made.tools)
+        return replace(made, tools=tuple(one for one in changed if one is not None))
+
+    return spoil
+
+
+def spoils(planted: Planted, *, shown: bool) -> Iterator[tuple[str, Spoil]]:
+    """Every way to spoil a step, of those that show the damage or of all others."""
+    for step in dict.fromkeys(output.step for output in planted.made.tools):
+        if (step in planted.shown_by) is shown:
+            yield f"{step} gone", of_step(step, lambda _: None)
+            yield f"{step} late", of_step(step, lambda one: replace(one, exit_code=None))
+            yield f"{step} killed", of_step(step, lambda one: replace(one, exit_code=137))
+            yield f"{step} empty", of_step(step, lambda one: replace(one, stdout="", stderr=""))
+            half = lambda one: replace(one, stdout=one.stdout[: len(one.stdout) // 2])  # noqa: E731
+            yield f"{step} halved", of_step(step, half)
+            ours = "zpool: out of memory\n"
+            lost = partial(replace, exit_code=1, stdout="", stderr=ours)
+            yield f"{step} refused", of_step(step, lost)
+    if not shown:
+        is_data = planted.name in ("old data", "failed writer")
+        if not is_data:
+            yield "ledger garbled", lambda e: replace(e, ledger=replace(e.ledger, garbled=1))
+        if planted.name != "old data":
+            yield "read-back gone", lambda e: replace(e, readbacks={})
+
+
+def at_once(spoils: Sequence[tuple[str, Spoil]], way: str) -> Spoil:
+    """All spoils of one way together."""
+    return lambda made: reduce(
+        lambda one, spoil: spoil[1](one), (one for one in spoils if one[0].endswith(way)), made
+    )
+
+
+def test_good_evidence_is_intact() -> None:
+    assert judge(GOOD).verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_a_damage_stands_whatever_else_is_spoilt(planted: Planted) -> None:
+    assert judge(planted.made).verdict is planted.verdict
+    others = list(spoils(planted, shown=False))
+    ways = {words: words.rpartition(" ")[2] for words, _ in others}
+    chosen = [*others, *((f"each {way}", at_once(others, way)) for way in set(ways.values()))]
+    found = [(words, judge(spoil(planted.made)).verdict) for words, spoil in chosen]
+    assert [
+        (words, now)
+        for words, now in found
+        if not now.is_damage or now.badness < planted.verdict.badness
+    ] == []
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_spoilt_evidence_of_a_damage_is_never_intact(planted: Planted) -> None:
+    """Half of a log is a log, too: only the manifest's hash shows that (`test_removals.py`)."""
+    logs = (f"{Step.NAS_DMESG} halved", f"{Step.CHECK_DMESG} halved")
+    ways = [(name, spoil) for name, spoil in spoils(planted, shown=True) if name not in logs]
+    spoilt = [(name, judge(spoil(planted.made))) for name, spoil in ways]
+    assert [name for name, found in spoilt if found.verdict is Verdict.INTACT] == []
+
+
+
+OUT_OF_MEMORY = "ERROR: failed to read tree block: Cannot allocate memory\n"
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "case", "change"),
+    [
+        ("btrfs", "btrfs/fs-tree-old-look", lambda said: said + OUT_OF_MEMORY),
+        ("btrfs", "btrfs/fs-tree-old-look", lambda said: said.replace("error(s) found", "")),
+        ("ext4", "e2fsck/bad-inodes-look", lambda said: said.rpartition("disk.img: ")[0]),
+        ("xfs", "xfs/free-blocks-look", lambda said: said + "xfs_repair: Cannot allocate memory\n"),
+    ],
+)
+def test_errors_of_a_checker_stand_whatever_it_lacked_later(
+    filesystem: str, case: str, change: Callable[[str], str]
+) -> None:
+    check = tool(Step.FS_CHECK, case)
+    spoilt = replace(check, stdout=change(check.stdout), stderr=change(check.stderr))
+    assert judge(evidence(spoilt, filesystem=filesystem)).verdict is Verdict.REPAIRED
+    nothing = replace(check, stdout="", stderr=OUT_OF_MEMORY)
+    assert judge(evidence(nothing, filesystem=filesystem)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_import_that_may_have_come_before_its_disks_shows_no_damage() -> None:
+    late = replace(REFUSED, step=IMPORTS[0], stderr=IO_ERROR.replace("I/O error", LATE))
+    assert judge(replace(GOOD, tools=(late, *GOOD.tools))).verdict is Verdict.INTACT
+    once = judge(replace(GOOD, tools=(late,)))
+    assert once.verdict is Verdict.INCONCLUSIVE
+    assert judge(replace(GOOD, tools=(late, late))).verdict is Verdict.REPAIRED, "at least -m"
