@@ -85,7 +85,9 @@ def refuse_faults_of_ours(output: ToolOutput, *, errors: Iterable[str] = ()) -> 
     `errors` are its lines about errors in the filesystem: with one of them it has worked, whatever it
     lacked later. Its device is its last argument, as with all of them.
     """
-    has_worked = any(not any(words in line.lower() for words in _NOT_ABOUT_THE_DATA) for line in errors)
+    has_worked = any(
+        not any(words in line.lower() for words in _NOT_ABOUT_THE_DATA) for line in errors
+    )
     ours = () if has_worked else _NOT_ABOUT_THE_DATA
     device = output.argv[-1]
     every = f"{output.stdout}\n{output.stderr}".lower()

@@ -119,7 +119,7 @@ def all_known(*looks: Iterable[PartFinding]) -> PartFinding:
 def _keep_each(look: Iterable[PartFinding], seen: list[PartFinding]) -> None:
     """Keep each finding at once: those before the end of a look that breaks off count, too."""
     for finding in look:
-        seen.append(finding)  # noqa: PERF402
+        seen.append(finding)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from torture.oracles.verdict.pool_tools.zpool import (
     refuse_unfinished_scrub,
 )
 from torture.oracles.verdict.unreadable import UnreadableError, answer_of
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.verdicts import Verdict
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _LINES_MAX = 3

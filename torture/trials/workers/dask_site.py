@@ -285,10 +285,10 @@ class DaskController:
         lost = ""
         try:
             unpack_evidence(received(outcome), self._run, spec.trial)
-        except HarnessError as error:
+        except HarnessError as failure:
             if "record" not in outcome:
                 raise
-            lost = error.message
+            lost = failure.message
         if why := outcome.get("detour"):
             self._site.note_detour(slot, why)
         if error := outcome.get("error"):

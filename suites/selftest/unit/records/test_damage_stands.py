@@ -1,7 +1,8 @@
 """Known damage stands, whatever is unreadable, killed, late or missing beside it.
 
 Each kind of damage is planted into good evidence. Then every other piece of evidence is spoilt in turn,
-and all of them at once. A damage is shown by the pieces that were planted, and by the pieces on which they rest.
+and all of them at once. A damage is shown by the pieces that were planted, and by those on which they
+rest.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -24,10 +27,27 @@ from suites.selftest.unit.good_evidence import (
     tool,
     without,
 )
-from torture.facts.evidence.folder import IMPORTS, LEDGER, PROOF, Evidence, Step, ToolOutput
+from torture.choices.administration.protocol import Administration, Outcome, Printed
+from torture.facts.evidence.folder import (
+    ADMINISTRATION,
+    IMPORTS,
+    LEDGER,
+    OUTAGE,
+    PROOF,
+    Evidence,
+    Outage,
+    Step,
+    ToolOutput,
+)
 from torture.facts.evidence.ledger import Begin, Failed, OperationKind
 from torture.facts.evidence.manifest import ManifestFinding
+from torture.facts.evidence.walk_document import WALK
+from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.checkers.administration_checker import check_administration
 from torture.records.scoring.judge import judge
 
 DMESG = tool(Step.CHECK_DMESG, "kernel/log-replayed")
@@ -62,7 +82,7 @@ class Planted:
     def shown_by(self) -> frozenset[Step]:
         """The steps that differ from good evidence, and those on which they rest."""
         outputs = frozenset(GOOD.tools) ^ frozenset(self.made.tools)
-        return frozenset({output.step for output in outputs} | {*self.rests_on})
+        return frozenset(Step(output.step) for output in outputs) | frozenset(self.rests_on)
 
 
 def with_tools(*tools: ToolOutput, drops: tuple[Step, ...] = ()) -> Evidence:
@@ -92,7 +112,9 @@ def failed_writer() -> Evidence:
     return replace(GOOD, ledger=replace(GOOD.ledger, events=(*GOOD.ledger.events, begin, failed)))
 
 
-DATA_ERRORS = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"3"'))
+DATA_ERRORS = replace(
+    STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"3"')
+)
 PLANTED = (
     Planted(name="import -F", verdict=Verdict.ROLLED_BACK, made=with_tools(
         *refused(*IMPORTS[:2]), tool(IMPORTS[2], "zpool/import-rewound"))),
@@ -137,7 +159,7 @@ def of_step(step: Step, change: Callable[[ToolOutput], ToolOutput | None]) -> Sp
 
 def spoils(planted: Planted, *, shown: bool) -> Iterator[tuple[str, Spoil]]:
     """Every way to spoil a step, of those that show the damage or of all others."""
-    for step in dict.fromkeys(output.step for output in planted.made.tools):
+    for step in dict.fromkeys(Step(output.step) for output in planted.made.tools):
         if (step in planted.shown_by) is shown:
             yield f"{step} gone", of_step(step, lambda _: None)
             yield f"{step} late", of_step(step, lambda one: replace(one, exit_code=None))
@@ -190,7 +212,6 @@ def test_spoilt_evidence_of_a_damage_is_never_intact(planted: Planted) -> None:
     assert [name for name, found in spoilt if found.verdict is Verdict.INTACT] == []
 
 
-
 OUT_OF_MEMORY = "ERROR: failed to read tree block: Cannot allocate memory\n"
 
 
@@ -219,3 +240,69 @@ def test_an_import_that_may_have_come_before_its_disks_shows_no_damage() -> None
     once = judge(replace(GOOD, tools=(late,)))
     assert once.verdict is Verdict.INCONCLUSIVE
     assert judge(replace(GOOD, tools=(late, late))).verdict is Verdict.REPAIRED, "at least -m"
+
+
+def test_a_loss_whose_number_is_unknown_counts_as_a_loss() -> None:
+    lost = judge(
+        replace(read(GOOD, OLD), manifest=ManifestFinding(is_due=True, verdict="rolled-back"))
+    )
+    assert record_of(lost).is_loss
+    stated = ManifestFinding(is_due=True, verdict="rolled-back", complaints=("something is gone",))
+    for found in (None, EVERYTHING, "{"):
+        left = judge(replace(read(GOOD, found), manifest=stated))
+        assert (left.verdict, left.lost) == (Verdict.ROLLED_BACK, 0)
+        assert record_of(left).is_loss
+    whole = judge(with_tools(tool(Step.POOL_BLOCKS, "zdb/blocks-spoiled")))
+    assert not record_of(whole).is_loss, "its data are there, all of them"
+    assert not record_of(judge(GOOD)).is_loss
+
+
+def test_what_the_manifest_calls_inconclusive_is_no_damage_once_evidence_is_gone() -> None:
+    """The lost evidence may be the reason, e.g. a disk of the checker that failed."""
+    said = ManifestFinding(is_due=True, verdict="inconclusive", complaints=("a log is gone",))
+    for planted in PLANTED:
+        assert judge(replace(planted.made, manifest=said)).verdict is Verdict.INCONCLUSIVE
+        whole = replace(said, complaints=())
+        assert judge(replace(planted.made, manifest=whole)).verdict is planted.verdict
+
+
+def record_of(found: Judgement) -> TrialRecord:
+    return TrialRecord(trial="t", cell="c", judgement=found)
+
+
+@pytest.mark.parametrize("name", [OUTAGE, WALK, ADMINISTRATION])
+def test_a_document_that_is_there_and_says_nothing_leaves_no_trial_intact(name: str) -> None:
+    for manifest in (GOOD.manifest, ManifestFinding()):
+        made = replace(GOOD, documents=GOOD.documents | {name}, manifest=manifest)
+        assert judge(made).verdict is Verdict.INCONCLUSIVE
+        assert f"{name} is garbled" in judge(made).reasons
+
+
+def test_a_pool_that_is_lost_stays_lost_in_an_outage_of_the_nas() -> None:
+    outage = Outage(what="the import hung", of_nas=True)
+    lost = replace(without(GOOD, *IMPORTS), outage=outage)
+    lost = replace(lost, tools=(*refused(*IMPORTS), *lost.tools))
+    assert judge(lost).pool is judge(lost).verdict is Verdict.POOL_LOST
+
+
+def test_a_disk_that_may_have_failed_unseen_condemns_no_filesystem() -> None:
+    """A garbled line of the tools may have been the kernel log that tells."""
+    broken = with_tools(*REPAIR)
+    assert judge(replace(broken, garbled_tools=1)).verdict is Verdict.REPAIRED
+    unseen = replace(without(broken, Step.CHECK_DMESG), garbled_tools=1)
+    assert judge(unseen).verdict is Verdict.INCONCLUSIVE
+
+
+def test_of_an_administration_one_unreadable_look_hides_no_half_of_another() -> None:
+    looked: list[Printed] = []
+
+    def read_it(printed: Printed) -> Outcome:
+        looked.append(printed)
+        if len(looked) == 1:
+            raise UnreadableError("cut off")
+        return Outcome.HALF
+
+    one = cast(Administration, SimpleNamespace(questions=("q",), read=read_it))
+    states = replace(GOOD, tools=(replace(SCRUB, step=Step.ADMINISTRATION_STATE),) * 2)
+    found = check_administration(states, Terms(), {}, administration=one)
+    assert (found.verdict, found.unknown) == (Verdict.CORRUPTED, ("cut off",))

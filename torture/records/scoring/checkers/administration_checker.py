@@ -35,7 +35,9 @@ def check_administration(
     if not states:
         return LayerFinding(layer=Layer.ADMINISTRATION)  # no NAS came back
     ends = rounds_of(evidence, Step.ADMINISTRATION_END, administration)
-    answers = [answer_of(partial(administration.read, printed)) for printed in (*states, *ends[-1:])]
+    answers = [
+        answer_of(partial(administration.read, printed)) for printed in (*states, *ends[-1:])
+    ]
     outcomes = [outcome for outcome, _ in answers]
     seen, last = outcomes[: len(states)], outcomes[len(states) :]
     verdict, reasons = _judge(evidence, administration, seen, last)
@@ -87,4 +89,3 @@ def rounds_of(
     outputs = [output for output in evidence.tools if output.step == step]
     starts = range(0, len(outputs), size)
     return tuple(Printed(outputs[first : first + size]) for first in starts)
-

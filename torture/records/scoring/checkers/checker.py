@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -56,4 +56,3 @@ class Checker(Protocol):
 
     def __call__(self, evidence: Evidence, terms: Terms, earlier: Earlier, /) -> LayerFinding:
         """The finding about the checker's layer."""
-

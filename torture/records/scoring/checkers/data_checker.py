@@ -67,7 +67,8 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
         ignoring = replace(evidence, ignores_read_errors=True)
         return _judge_loads(ignoring, terms, sure, after_repair=False)[0], ()
     if filesystem.unknown:
-        found, unknown = _judge_loads(evidence, terms, loads, after_repair=False)[0], ()
+        found, _ = _judge_loads(evidence, terms, loads, after_repair=False)
+        unknown: tuple[str, ...] = ()
     else:
         found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
     found = _with_known(found, evidence, terms, filesystem, loads)
