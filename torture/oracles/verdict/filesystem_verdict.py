@@ -80,8 +80,8 @@ def _before_mount(evidence: Evidence, read_check: ReadCheck) -> Iterator[PartFin
     output = evidence.output(Step.FS_FIRST_CHECK)
     first = None if output is None else read_check(output)
     if first is not None and (first.problems or not first.clean):
-        mount, _ = answer_of(lambda: parse_mount(needed_output(evidence, Step.FS_MOUNT)))
-        healed = "; healed at mount" if mount is not None and mount.is_done else ""
+        check, _ = answer_of(lambda: read_check(needed_output(evidence, Step.FS_CHECK)))
+        healed = "; healed at mount" if check is not None and check.clean else ""
         reason = f"{Step.FS_FIRST_CHECK}: {first.summary}{healed}"
         yield PartFinding(verdict=Verdict.REPAIRED, reasons=(reason,))
 

@@ -86,15 +86,12 @@ class Planted:
 
 
 def with_tools(*tools: ToolOutput, drops: tuple[Step, ...] = ()) -> Evidence:
-    """Good evidence with these outputs in place of those of their steps."""
-    steps = {output.step for output in tools}
-    first = [output for output in tools if output.step in IMPORTS]
-    kept: list[ToolOutput] = []
-    for output in without(GOOD, *drops).tools:
-        kept += [output] if output.step not in steps else []
-        kept += [new for new in tools if new.step == output.step and new not in kept]
-    rest = [new for new in tools if new not in kept and new not in first]
-    return replace(GOOD, tools=(*(one for one in first if one not in kept), *kept, *rest))
+    """Good evidence with these outputs in place of those of their steps, or at the end."""
+    replaced = {output.step: output for output in tools}
+    good = without(GOOD, *drops).tools
+    steps = {output.step for output in good}
+    new = (output for output in tools if output.step not in steps)
+    return replace(GOOD, tools=(*(replaced.get(one.step, one) for one in good), *new))
 
 
 def refused(*steps: Step) -> tuple[ToolOutput, ...]:
@@ -232,6 +229,13 @@ def test_errors_of_a_checker_stand_whatever_it_lacked_later(
     assert judge(evidence(spoilt, filesystem=filesystem)).verdict is Verdict.REPAIRED
     nothing = replace(check, stdout="", stderr=OUT_OF_MEMORY)
     assert judge(evidence(nothing, filesystem=filesystem)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("state", ["SUSPENDED", "FAULTED", "UNAVAIL", "of a version to come"])
+def test_a_pool_in_a_state_that_does_not_serve_is_corrupted(state: str) -> None:
+    ended = STATUS.stdout.replace('"state":"ONLINE"', f'"state":"{state}"', 1)
+    assert ended != STATUS.stdout
+    assert judge(with_tools(replace(STATUS, stdout=ended))).pool is Verdict.CORRUPTED
 
 
 def test_an_import_that_may_have_come_before_its_disks_shows_no_damage() -> None:
