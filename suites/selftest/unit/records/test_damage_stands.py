@@ -187,7 +187,7 @@ def test_good_evidence_is_intact() -> None:
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
-def test_a_damage_stands_whatever_else_is_spoilt(planted: Planted) -> None:
+def test_a_damage_stands_when_anything_else_is_spoilt(planted: Planted) -> None:
     assert judge(planted.made).verdict is planted.verdict
     others = list(spoils(planted, shown=False))
     ways = {words: words.rpartition(" ")[2] for words, _ in others}
@@ -221,7 +221,7 @@ OUT_OF_MEMORY = "ERROR: failed to read tree block: Cannot allocate memory\n"
         ("xfs", "xfs/free-blocks-look", lambda said: said + "xfs_repair: Cannot allocate memory\n"),
     ],
 )
-def test_errors_of_a_checker_stand_whatever_it_lacked_later(
+def test_errors_of_a_checker_stand_though_it_lacked_something_later(
     filesystem: str, case: str, change: Callable[[str], str]
 ) -> None:
     check = tool(Step.FS_CHECK, case)
@@ -261,7 +261,7 @@ def test_a_loss_whose_number_is_unknown_counts_as_a_loss() -> None:
     assert not record_of(judge(GOOD)).is_loss
 
 
-def test_what_the_manifest_calls_inconclusive_is_no_damage_once_evidence_is_gone() -> None:
+def test_a_trial_that_was_inconclusive_is_no_damage_once_evidence_is_gone() -> None:
     """The lost evidence may be the reason, e.g. a disk of the checker that failed."""
     said = ManifestFinding(is_due=True, verdict="inconclusive", complaints=("a log is gone",))
     for planted in PLANTED:

@@ -2,8 +2,8 @@
 
 It takes real folders of many kinds of cells. Each document is deleted, halved, emptied and garbled. Each
 line of the tools, and lines of the ledger and of the client's disk, are dropped, cut and doubled. The
-manifest stays as it was; or it is written anew, as if the item had never been made; or it states no
-verdict yet, as in a try whose worker died; or the trial is of a version that wrote none.
+manifest stays as it was. Or it is written anew, as if the item had never been made. Or it states no
+verdict yet, as in a try whose worker died. Or the trial is of a version that wrote none.
 """
 
 from __future__ import annotations
