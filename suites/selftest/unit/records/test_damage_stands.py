@@ -310,3 +310,31 @@ def test_of_an_administration_one_unreadable_look_hides_no_half_of_another() -> 
     states = replace(GOOD, tools=(replace(SCRUB, step=Step.ADMINISTRATION_STATE),) * 2)
     found = check_administration(states, Terms(), {}, administration=one)
     assert (found.verdict, found.unknown) == (Verdict.CORRUPTED, ("cut off",))
+
+
+def test_a_verdict_of_an_older_judge_is_none_where_nothing_is_missing() -> None:
+    said = ManifestFinding(is_due=True, verdict="corrupted")
+    assert judge(replace(GOOD, manifest=said)).verdict is Verdict.INTACT
+
+
+def test_a_missing_disk_is_no_damage_while_the_cut_is_unknown() -> None:
+    short = with_tools(tool(Step.POOL_STATUS, "zpool/status-short-of-a-leg"))
+    assert judge(short).pool is Verdict.REPAIRED
+    assert judge(replace(short, is_cut_read=False)).pool is None
+
+
+def test_a_failed_disk_of_the_checker_condemns_no_filesystem_of_a_pool_that_was_not_read() -> None:
+    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
+    failed = replace(DMESG, stdout=DMESG.stdout + line)
+    made = with_tools(
+        *refused(IMPORTS[0]), tool(IMPORTS[1], "zpool/import-ok"), failed, *WONT_MOUNT
+    )
+    assert judge(made).filesystem is Verdict.UNREPAIRABLE, "the pool explains it"
+    unread = judge(without(made, Step.POOL_SCRUB))
+    assert (unread.verdict, unread.filesystem) == (Verdict.REPAIRED, None)
+
+
+def test_a_failed_writer_is_none_by_a_ledger_that_lacks_lines() -> None:
+    made = failed_writer()
+    short = replace(made, ledger=replace(made.ledger, garbled=1))
+    assert judge(short).verdict is Verdict.INCONCLUSIVE
