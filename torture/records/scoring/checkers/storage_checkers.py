@@ -28,7 +28,7 @@ def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerF
     is_explained = pool.verdict is not None and (
         pool.verdict.is_corruption or (pool.verdict.is_damage and not unknown)
     )
-    distrusts = _may_have_failed(evidence) and not is_explained
+    distrusts = _has_failed_disk(evidence) and not is_explained
     if pool.verdict is Verdict.INTACT and distrusts and not unknown:
         unknown = (_FAILED_DISK,)
     return LayerFinding(
@@ -41,11 +41,9 @@ def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerF
     )
 
 
-def _may_have_failed(evidence: Evidence) -> bool:
-    """Whether the checker's disk failed, or a garbled line may hide that it did."""
-    logs = [log for step in _LOGS if (log := evidence.output(step)) is not None]
-    is_hidden = evidence.garbled_tools > 0 and evidence.output(Step.CHECK_DMESG) is None
-    return is_hidden or any(read_kernel_log(log).disk_failed for log in logs)
+def _has_failed_disk(evidence: Evidence) -> bool:
+    logs = (evidence.output(step) for step in _LOGS)
+    return any(read_kernel_log(log).disk_failed for log in logs if log is not None)
 
 
 def check_filesystem(
