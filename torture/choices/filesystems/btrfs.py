@@ -43,6 +43,14 @@ _GAVE_UP = (
     "could not setup",
     "attempt to start transaction over already running one",
 )
+_FOUND = re.compile(
+    r"(parent transid|checksum) verify failed on \d+|"
+    r"\d+, bytenr mismatch, want=\d+|child eb corrupted: parent bytenr=\d+|"
+    r"(root|inode) \d+ .*errors [0-9a-f]+|ref mismatch on \[\d+ \d+\]|"
+    r"backpointer mismatch on \[\d+ \d+\]|csum exists for \d+-\d+ but there is no extent record"
+)
+"""Lines about one item, of btrfs-progs `check/main.c` and `kernel-shared/disk-io.c`. Others may only be
+the consequence of a fault elsewhere."""
 _BENIGN = ("[", "found ", "No device size related problem found", "enabling repair mode")
 """Headings (`[1/7] checking root items`) and the closing line itself."""
 
@@ -62,14 +70,15 @@ def parse_btrfs_check(output: ToolOutput) -> FsckResult:
     if has_crashed(code):
         return FsckResult(clean=False, problems=problems, gave_up=True)
     refuse_codes_beyond(output, (1,))
-    refuse_faults_of_ours(output)
+    holes = set(filter(_is_hole_in_log, problems))
+    errors = [line for line in problems if _FOUND.search(line)]
+    refuse_faults_of_ours(output, errors=errors)
     if vouches:
         raise unreadable(output, "it reports a sound filesystem, yet fails")
     if any(reason in line for line in lines for reason in _GAVE_UP):
         return FsckResult(clean=False, problems=problems, gave_up=True)
-    if not any(_ERRORS.match(line) for line in lines):
+    if not errors and not any(_ERRORS.match(line) for line in lines):
         raise unreadable(output, "it lacks its closing line")
-    holes = set(filter(_is_hole_in_log, problems))
     if holes and set(problems) == holes | {_END_OF_LOG}:
         return FsckResult(clean=True)
     return FsckResult(clean=False, problems=problems)

@@ -37,6 +37,8 @@ _RECOVERED = re.compile(r"^\S+: recovering journal$")
 _OPTIMISATION = re.compile(r"^Inode \d+ extent tree .*could be (shorter|narrower)\..*$")
 _MODIFIED = "FILE SYSTEM WAS MODIFIED"
 _BENIGN = (_CLOSING, _PASS, _VERSION, _RECOVERED, _OPTIMISATION)
+_ASKED = re.compile(r"(\? (no|yes)|(FIXED|IGNORED|CLEARED)\.)$")
+"""An error of the filesystem's, and its fate (e2fsprogs `e2fsck/problem.c`, `fix_problem`)."""
 _GAVE_UP = (
     "Bad magic number in super-block",
     "The superblock could not be read",
@@ -56,11 +58,15 @@ def parse_e2fsck(output: ToolOutput) -> FsckResult:
         return FsckResult(clean=False, problems=problems, gave_up=True)
     if code & _OURS:
         raise unreadable(output, "a usage error, or it was cancelled")
+    dirty = any(_SKIPPED in line for line in lines)
+    errors = [line for line in problems if _ASKED.search(line)]
     if code & _OPERATIONAL_ERROR:
-        refuse_faults_of_ours(output)
-        if not any(reason in line for line in lines for reason in _GAVE_UP):
+        refuse_faults_of_ours(output, errors=() if dirty else errors)
+        if not errors and not any(reason in line for line in lines for reason in _GAVE_UP):
             raise unreadable(output, "an operational error of unknown cause")
-        return FsckResult(clean=False, problems=problems, gave_up=True)
+        return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=dirty)
+    if code & _UNCORRECTED and errors and not dirty:
+        return FsckResult(clean=False, problems=problems)
     if not any(_CLOSING.match(line) for line in lines):
         raise unreadable(output, "it lacks its closing line")
     passes = {match[1] for line in lines if (match := _PASS.match(line))}
@@ -73,7 +79,7 @@ def parse_e2fsck(output: ToolOutput) -> FsckResult:
     return FsckResult(
         clean=code == 0,
         problems=problems,
-        journal_dirty=any(_SKIPPED in line for line in lines),
+        journal_dirty=dirty,
         journal_replayed=any(_RECOVERED.match(line) for line in lines),
     )
 

@@ -62,7 +62,8 @@ def parse_xfs_repair(output: ToolOutput) -> FsckResult:
             raise unreadable(output, f"it reports a sound filesystem, yet prints {problems[0]!r}")
         return FsckResult(clean=True, problems=problems, journal_dirty=dirty)
     refuse_codes_beyond(output, (1, _DIRTY_LOG_CODE))
-    refuse_faults_of_ours(output)
+    errors = [line for line in problems if not any(reason in line for reason in _GAVE_UP)]
+    refuse_faults_of_ours(output, errors=() if dirty else errors)
     if code == _DIRTY_LOG_CODE and dirty:
         return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=True)
     if any(reason in line for line in lines for reason in _GAVE_UP):

@@ -8,16 +8,17 @@ is repaired.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.filesystem_verdict import needed_output
 from torture.oracles.verdict.fsck import Attempt, exit_code_of, unreadable
-from torture.oracles.verdict.judgement import PartFinding
+from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.verdicts import Verdict
 
 _FSCK = re.compile(
     r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"
@@ -102,35 +103,33 @@ def parse_boot(output: ToolOutput) -> Attempt:
 
 
 def with_boot(evidence: Evidence, found: PartFinding) -> PartFinding:
-    """The filesystem's finding by a client of another root, and whether the VM boots from it.
+    """The filesystem's finding by a client of another root, and whether the VM boots from it."""
+    known = all_known(_boots(evidence, found), [replace(found, summary="", repaired=False)])
+    return replace(known, summary=known.summary or found.summary, repaired=found.repaired)
 
-    Raises `UnreadableError` when the evidence does not show it.
-    """
+
+def _boots(evidence: Evidence, found: PartFinding) -> Iterator[PartFinding]:
+    """The VM's boot, and the one after a repair if one was needed; raises `UnreadableError`."""
     boot = parse_boot(needed_output(evidence, Step.BOOT))
-    reasons = _at_boot(evidence, is_up=boot.is_done)
+    reasons, words = _at_boot(evidence, is_up=boot.is_done), found.summary
     if found.verdict is Verdict.UNREPAIRABLE:
         how = "boots" if boot.is_done else f"does not boot ({boot.reason})"
-        return replace(found, summary=f"{how}; {found.summary}", reasons=reasons + found.reasons)
+        yield PartFinding(verdict=found.verdict, summary=f"{how}; {words}", reasons=reasons)
+        return
     if boot.is_done and not found.repaired:
-        verdict = worst((found.verdict, Verdict.REPAIRED if reasons else Verdict.INTACT))
-        return replace(found, verdict=verdict, reasons=reasons + found.reasons)
+        verdict = Verdict.REPAIRED if reasons else Verdict.INTACT
+        yield PartFinding(verdict=verdict, summary=words, reasons=reasons)
+        return
     before = "" if boot.is_done else f"does not boot: {boot.reason}; "
+    at_first = () if boot.is_done else (f"{Step.BOOT}: {boot.reason}",)
+    known = PartFinding(verdict=Verdict.REPAIRED, summary=before + words, reasons=reasons)
+    yield known
     again = parse_boot(needed_output(evidence, Step.BOOT_AFTER_REPAIR))
     if not again.is_done:
-        return replace(
-            found,
-            verdict=Verdict.UNREPAIRABLE,
-            summary=f"{before}{found.summary}; does not boot after that: {again.reason}",
-            reasons=reasons + found.reasons,
-        )
-    if not boot.is_done:
-        reasons = (f"{Step.BOOT}: {boot.reason}", *reasons)
-    return replace(
-        found,
-        verdict=worst((found.verdict, Verdict.REPAIRED)),
-        summary=f"{before}{found.summary}; boots then",
-        reasons=reasons + found.reasons,
-    )
+        failed = f"{known.summary}; does not boot after that: {again.reason}"
+        yield PartFinding(verdict=Verdict.UNREPAIRABLE, summary=failed)
+        return
+    yield replace(known, summary=f"{known.summary}; boots then", reasons=(*at_first, *reasons))
 
 
 def _at_boot(evidence: Evidence, *, is_up: bool) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torture.facts.evidence.folder import ToolOutput
@@ -78,17 +79,22 @@ def has_crashed(exit_code: int) -> bool:
     return exit_code - _SHELL_SIGNAL_BASE in _CRASH_SIGNALS
 
 
-def refuse_faults_of_ours(output: ToolOutput) -> None:
+def refuse_faults_of_ours(output: ToolOutput, *, errors: Iterable[str] = ()) -> None:
     """Raise `DidNotWork` when a failed tool says that it could not work at all.
 
-    Its device is its last argument, as with all of them.
+    `errors` are its lines about errors in the filesystem: with one of them it has worked, whatever it
+    lacked later. Its device is its last argument, as with all of them.
     """
+    has_worked = any(
+        not any(words in line.lower() for words in _NOT_ABOUT_THE_DATA) for line in errors
+    )
+    ours = () if has_worked else _NOT_ABOUT_THE_DATA
     device = output.argv[-1]
     every = f"{output.stdout}\n{output.stderr}".lower()
     if not any(phrase in every for phrase in (*_NOT_ABOUT_THE_DATA, *_ABOUT_THE_DEVICE)):
         return  # a broken filesystem has thousands of lines
     for line in lines_of(output):
-        phrases = _NOT_ABOUT_THE_DATA + (_ABOUT_THE_DEVICE if device in line else ())
+        phrases = ours + (_ABOUT_THE_DEVICE if device in line else ())
         if any(phrase in line.lower() for phrase in phrases):
             raise DidNotWork(f"{output.step}: {output.name} could not work: {line}")
 

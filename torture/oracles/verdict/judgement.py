@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Annotated
 
 from torture.facts.evidence.documents import (
@@ -17,7 +18,8 @@ from torture.facts.evidence.documents import (
 )
 from torture.facts.evidence.ledger import Done, Failed, Ledger
 from torture.oracles.verdict.observations import Observation
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.unreadable import answer_of
+from torture.oracles.verdict.verdicts import Verdict, worst, worst_or_none
 
 _REASONS_MAX = 12
 
@@ -76,15 +78,48 @@ def together(findings: Sequence[Findings]) -> Findings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartFinding:
-    """The verdict of the pool or filesystem; `summary` is for a table, `reasons` are for a reader.
+    """The known facts about the pool or filesystem; `summary` is for a table, `reasons` for a reader.
 
+    `verdict`: the worst that is known; None where nothing is. `unknown`: why not more is known.
     `repaired`: a repair was run, and its result is what counts.
     """
 
-    verdict: Verdict
-    summary: str
+    verdict: Verdict | None = None
+    summary: str = ""
     reasons: tuple[str, ...] = ()
     repaired: bool = False
+    unknown: tuple[str, ...] = ()
+
+
+def all_known(*looks: Iterable[PartFinding]) -> PartFinding:
+    """All findings of several looks as one: an unreadable look hides no finding of another.
+
+    A look yields each finding as soon as it is known, and raises `UnreadableError` where it cannot go
+    on. Its later findings may repeat the reasons of earlier ones. The last summary of each look counts.
+    """
+    found: list[PartFinding] = []
+    unknown: list[str] = []
+    summaries: list[str] = []
+    for look in looks:
+        seen: list[PartFinding] = []
+        _, why = answer_of(partial(_keep_each, look, seen))
+        found += seen
+        unknown += (*(why for one in seen for why in one.unknown), *why)
+        summaries += [one.summary for one in seen if one.summary][-1:]
+    verdict = worst_or_none(one.verdict for one in found)
+    return PartFinding(
+        verdict=None if unknown and verdict is Verdict.INTACT else verdict,
+        summary=", ".join(dict.fromkeys(summaries)),
+        reasons=tuple(dict.fromkeys(reason for one in found for reason in one.reasons)),
+        repaired=any(one.repaired for one in found),
+        unknown=tuple(dict.fromkeys(unknown)),
+    )
+
+
+def _keep_each(look: Iterable[PartFinding], seen: list[PartFinding]) -> None:
+    """Keep each finding at once: those before the end of a look that breaks off count, too."""
+    for finding in look:
+        seen.append(finding)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

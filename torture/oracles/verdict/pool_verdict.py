@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from torture.facts.evidence.cut_document import GONE
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import lines_of
-from torture.oracles.verdict.judgement import PartFinding
+from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.mount import read_nas_log
 from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zdb import parse_zdb
@@ -18,33 +19,31 @@ from torture.oracles.verdict.pool_tools.zpool import (
     parse_import,
     refuse_unfinished_scrub,
 )
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.unreadable import UnreadableError, answer_of
+from torture.oracles.verdict.verdicts import Verdict
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
-_NEEDED_REWIND = "needed -F (gave up its last transactions)"
 _LINES_MAX = 3
-_NEEDED = ("", "needed -m (without its log device)", _NEEDED_REWIND)
-"""The words for each of an operator's tries (`IMPORTS`)."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Import:
-    """The way in which a pool came back: its losses, and its messages."""
-
-    needed: tuple[str, ...]
-    reasons: tuple[str, ...]
+_TRIES = (
+    (Verdict.INTACT, ""),
+    (Verdict.REPAIRED, "needed -m (without its log device)"),
+    (Verdict.ROLLED_BACK, "needed -F (gave up its last transactions)"),
+)
+"""Of each of an operator's tries (`IMPORTS`): the verdict if it works, and its words."""
+_MAY_BE_LATE = "one or more devices is currently unavailable"
+"""Also the refusal of an import to which the kernel does not show all disks yet."""
+_UNKNOWN_DISKS = "it is unknown whether a disk was taken away"
 
 
 def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PartFinding:
-    """Score the pool; raises `UnreadableError` when the evidence is unclear.
+    """Score the pool by each piece of evidence alone: an unreadable one hides no finding of another.
 
-    Only a pool that was scrubbed to its end is scored, by its status after that.
+    Only a pool that was scrubbed to its end is known to be intact, by its status after that.
 
     - Intact: a plain import gives a pool without errors. It may lack a disk that the trial took
       away.
-    - Repaired: the import had to go without its log, or a device erred and ZFS healed it. The
-      data's verdict has the loss with the log.
+    - Repaired: the import was refused at first, or had to go without its log. Or a device erred, or
+      data were unreadable for a time, and ZFS healed it. The data's verdict has the loss with the log.
     - Rolled back: the import had to give up transactions.
     - Corrupted: ZFS itself counts data that it cannot give back, or could not replay its log.
       Blocks that are leaked or used twice corrupt the pool, too.
@@ -53,110 +52,107 @@ def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PartFinding:
     """
     # a replay begins with the disks that the check found after a second cut
     was_cut_again = evidence.cut.second is not None and not is_replay
-    try:
-        return _judge_imported(evidence, was_cut_again=was_cut_again)
-    except UnreadableError as error:
-        nothing_else = PartFinding(verdict=Verdict.INTACT, summary=str(error))
-        finding = _with_log(evidence, nothing_else)
-        if finding.verdict is Verdict.INTACT:
-            raise
-        return finding
+    rounds = (IMPORTS, IMPORTS_AGAIN) if was_cut_again else (IMPORTS,)
+    imported = all_known(*(_imported(evidence, imports) for imports in rounds))
+    if imported.verdict is Verdict.POOL_LOST:
+        return replace(imported, unknown=())
+    status = all_known(_status(evidence))
+    summary = ", ".join(filter(None, (status.summary, imported.summary)))
+    is_remarkable = imported.summary or (status.verdict and status.verdict.is_damage)
+    said = [PartFinding(reasons=(f"pool: {summary}",))] if is_remarkable else []
+    known = all_known([imported, *said, status], _blocks(evidence), _in_log(evidence))
+    return replace(known, summary=summary)
 
 
-def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PartFinding:
-    came_back = _Import(needed=(), reasons=())
-    for imports in (IMPORTS, IMPORTS_AGAIN) if was_cut_again else (IMPORTS,):
-        now = _imported(evidence, imports)
-        if isinstance(now, PartFinding):
-            return now
-        came_back = _Import(
-            needed=tuple(dict.fromkeys(came_back.needed + now.needed)),
-            reasons=came_back.reasons + now.reasons,
-        )
-    return _judge_status(evidence, came_back)
-
-
-def _imported(evidence: Evidence, imports: Sequence[Step]) -> _Import | PartFinding:
-    """The way in which the pool came back; the finding when it did not. Raises `UnreadableError`."""
+def _imported(evidence: Evidence, imports: Sequence[Step]) -> Iterator[PartFinding]:
+    """The way in which the pool came back, if it did. Raises `UnreadableError`."""
     refusals: list[str] = []
-    for step, needed in zip(imports, _NEEDED, strict=True):
-        output = evidence.output(step)
-        if output is None:
+    is_sure = False
+    for step, (best, needed) in zip(imports, _TRIES, strict=True):
+        tries = [output for output in evidence.tools if output.step == step]
+        if is_sure:
+            # no later try can give back more
+            yield PartFinding(verdict=best, reasons=tuple(refusals))
+        if not tries:
             raise UnreadableError(f"{step} was never tried")
-        if refusals and finds_no_pool(output):
+        if finds_no_pool(tries[-1]) and refusals:
             refusals.append(f"{step}: no pool is found any more")
             continue
-        result = parse_import(output)
+        result = parse_import(tries[-1])
         if result.is_done:
-            said = (*refusals, *_refused_at_first(evidence, step), *filter(None, [result.reason]))
-            return _Import(needed=(needed,) if needed else (), reasons=said)
+            if best is Verdict.INTACT and any(map(_is_the_pools, tries[:-1])):
+                best, needed = Verdict.REPAIRED, "needed a second try"
+            said = (*refusals, *map(_refused_at_first, tries[:-1]), *filter(None, [result.reason]))
+            yield PartFinding(verdict=best, summary=needed, reasons=said)
+            for output in tries[:-1]:
+                if not lines_of(output):
+                    raise UnreadableError(f"{step} was refused at first, and its reason is missing")
+            return
         refusals.append(f"{step}: {result.reason}")
-    return PartFinding(
+        is_sure = len(tries) > 1 or _is_the_pools(tries[-1])
+    yield PartFinding(
         verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
     )
 
 
-def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
+def _refused_at_first(output: ToolOutput) -> str:
     """The refusal of an import that then succeeded at a second request."""
-    *before, _ = (tool for tool in evidence.tools if tool.step == step)
-    for output in before:
-        said = " ".join(lines_of(output))
-        yield f"{step}: refused at first, and done at the second attempt: {said}"
+    said = " ".join(lines_of(output))
+    return f"{output.step}: refused at first, and done at the second attempt: {said}"
 
 
-def _judge_status(evidence: Evidence, imported: _Import) -> PartFinding:
-    needed, reasons = imported.needed, imported.reasons
+def _is_the_pools(refusal: ToolOutput) -> bool:
+    """Whether a refused import shows damage; not where a disk's link may have been gone for a moment."""
+    attempt, _ = answer_of(lambda: parse_import(refusal))
+    return attempt is not None and not attempt.is_done and _MAY_BE_LATE not in attempt.reason
+
+
+def _status(evidence: Evidence) -> Iterator[PartFinding]:
+    """The pool's status: one after a whole scrub vouches, and the errors of any other one stand."""
+    every = [output for output in evidence.tools if output.step == Step.POOL_STATUS]
+    read = [status for output in every if (status := answer_of(partial(parse_status, output))[0])]
+    if any(status.data_errors for status in read):
+        if read[-1].data_errors:
+            yield PartFinding(verdict=Verdict.CORRUPTED, summary=read[-1].summary)
+        else:
+            why = "pool: it had data errors, which are gone after the scrub"
+            yield PartFinding(verdict=Verdict.REPAIRED, reasons=(why,))
     status = parse_status(_status_after_scrub(evidence))
-    has_faults = bool(status.data_errors or status.device_errors or status.unhealthy_devices)
-    erred = has_faults and not _is_only_short_of(status, _disks_gone(evidence))
     if not status.scrubbed:
         raise UnreadableError(
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
-    summary = ", ".join((status.summary, *needed))
-    finding = PartFinding(
-        verdict=_verdict(status, needed=needed, erred=erred),
-        summary=summary,
-        reasons=(*reasons, f"pool: {summary}") if needed or erred else reasons,
-    )
-    return _with_log(evidence, _with_blocks(evidence, finding))
+    yield PartFinding(verdict=_verdict(status, evidence), summary=status.summary)
 
 
-def _with_blocks(evidence: Evidence, finding: PartFinding) -> PartFinding:
+def _blocks(evidence: Evidence) -> Iterator[PartFinding]:
     """The findings of zdb about the pool's blocks; evidence of older versions of the suite has none."""
     output = evidence.output(Step.POOL_BLOCKS)
     if output is None:
         if evidence.output(Step.POOL_BLOCKS_ASTIR) is not None:
             raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool was never idle for it")
-        return finding
+        return
     blocks = parse_zdb(output)
     if blocks.is_sound or (blocks.counts_what_is_missing and _disks_gone(evidence)):
-        return finding
+        return
     if blocks.counts_what_is_missing and not evidence.is_cut_read:
-        raise UnreadableError(f"{Step.POOL_BLOCKS}: it is unknown whether a disk was taken away")
+        raise UnreadableError(f"{Step.POOL_BLOCKS}: {_UNKNOWN_DISKS}")
     quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
     gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []
-    return replace(
-        finding,
-        verdict=worst((finding.verdict, Verdict.CORRUPTED)),
-        reasons=(*finding.reasons, *gave_up, *quoted),
-    )
+    yield PartFinding(verdict=Verdict.CORRUPTED, reasons=(*gave_up, *quoted))
 
 
-def _with_log(evidence: Evidence, finding: PartFinding) -> PartFinding:
+def _in_log(evidence: Evidence) -> Iterator[PartFinding]:
     """The NAS's kernel messages about ZFS; evidence of older versions of the suite has no log of it."""
     outputs = [output for output in evidence.tools if output.step == Step.NAS_DMESG]
     logs = [read_nas_log(lines_of(output)) for output in outputs]
     panics = [line for log in logs for line in log.panics]
     lines = panics + [line for log in logs for line in log.replay_errors]
-    if not lines:
-        return finding
-    said = Verdict.UNAVAILABLE if panics else Verdict.CORRUPTED
-    return replace(
-        finding,
-        verdict=worst((finding.verdict, said)),
-        reasons=(*finding.reasons, *(f"nas: {line}" for line in lines[:_LINES_MAX])),
-    )
+    if lines:
+        yield PartFinding(
+            verdict=Verdict.UNAVAILABLE if panics else Verdict.CORRUPTED,
+            reasons=tuple(f"nas: {line}" for line in lines[:_LINES_MAX]),
+        )
 
 
 def _status_after_scrub(evidence: Evidence) -> ToolOutput:
@@ -173,22 +169,21 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
     raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
 
 
-def _verdict(status: PoolStatus, *, needed: tuple[str, ...], erred: bool) -> Verdict:
+def _verdict(status: PoolStatus, evidence: Evidence) -> Verdict:
+    """The verdict by a status; raises `UnreadableError` where the cut's document would decide it."""
     if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
         return Verdict.CORRUPTED
-    if _NEEDED_REWIND in needed:
-        return Verdict.ROLLED_BACK
-    return Verdict.REPAIRED if needed or erred else Verdict.INTACT
+    states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
+    missing = sum(states.pop(state, 0) for state in _MISSING)
+    states.pop("DEGRADED", None)
+    if status.device_errors or states:
+        return Verdict.REPAIRED
+    if missing and not evidence.is_cut_read:
+        raise UnreadableError(f"{Step.POOL_STATUS}: {_UNKNOWN_DISKS}")
+    # a mirror exists for a disk that was taken away
+    return Verdict.INTACT if missing <= _disks_gone(evidence) else Verdict.REPAIRED
 
 
 def _disks_gone(evidence: Evidence) -> int:
     """The number of disks that the trial took away with the cut."""
     return sum(disk.policy == GONE for disk in evidence.cut.disks.values())
-
-
-def _is_only_short_of(status: PoolStatus, gone: int) -> bool:
-    """Whether the pool's only faults are disks that were taken away: a mirror exists for this."""
-    states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
-    missing = sum(states.pop(state, 0) for state in _MISSING)
-    states.pop("DEGRADED", None)
-    return not status.device_errors and not states and missing <= gone

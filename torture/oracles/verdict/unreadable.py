@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from torture.facts.evidence.strict_json import strict_json
 
 _Readback = TypeVar("_Readback")
+_Answer = TypeVar("_Answer")
 
 
 class UnreadableError(Exception):
@@ -27,3 +28,13 @@ def read_whole(text: str, read: Callable[[Any], _Readback]) -> _Readback:
         return read(raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableError(f"the read-back cannot be read: {error!r}") from error
+
+
+def answer_of(question: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[str, ...]]:
+    """The answer; or None, and why the evidence gives none."""
+    try:
+        return question(), ()
+    except UnreadableError as error:
+        return None, (str(error),)
+    except RecursionError:
+        return None, ("the output or read-back is nested too deeply",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 
@@ -32,6 +32,11 @@ class Verdict(StrEnum):
         return _FROM_BEST_TO_WORST.index(self)
 
     @property
+    def is_damage(self) -> bool:
+        """Whether anything bad is known: a repair, a loss, or worse."""
+        return self not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
+
+    @property
     def is_loss(self) -> bool:
         """Whether acknowledged data was lost or damaged."""
         return self is not Verdict.INCONCLUSIVE and self.badness >= Verdict.ROLLED_BACK.badness
@@ -48,3 +53,20 @@ _FROM_BEST_TO_WORST = tuple(verdict for verdict in Verdict if verdict is not Ver
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The worst of conclusive verdicts; raises `ValueError` on none and on `inconclusive`."""
     return max(verdicts, key=lambda verdict: verdict.badness)
+
+
+def worst_or_none(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The worst of those that are known; None where none is."""
+    return max(filter(None, verdicts), key=lambda verdict: verdict.badness, default=None)
+
+
+def standing(known: Iterable[Verdict], *, doubts: Sequence[str]) -> Verdict:
+    """The one verdict of all that is known; `doubts` are the reasons why more is not known.
+
+    Damage stands, whatever is unknown beside it: the verdict is a lower bound then. Only where
+    nothing bad is known, a doubt makes the verdict inconclusive.
+    """
+    damage = [verdict for verdict in known if verdict.is_damage]
+    if damage:
+        return worst(damage)
+    return Verdict.INCONCLUSIVE if doubts else Verdict.INTACT

@@ -219,8 +219,12 @@ class TrialRecord(Document):
 
     @property
     def is_loss(self) -> bool:
-        """Whether something acknowledged is missing, whatever the verdict; no if inconclusive."""
-        return self.is_conclusive and self.lost > 0
+        """Whether something acknowledged is missing, whatever the verdict; no if inconclusive.
+
+        A loss whose data could not be judged counts, too: their number alone is unknown.
+        """
+        is_uncounted = self.verdict.is_loss and self.judgement.data is None
+        return self.is_conclusive and (self.lost > 0 or is_uncounted)
 
     def with_reason(self, reason: str) -> Self:
         """The same record with one more reason, after the others."""

@@ -4,14 +4,15 @@ As with Jepsen's `compose`, each checker judges alone (`checkers/checker.py`). T
 
 - The verdict is the worst of all layers. A machine that did not come back makes it at least
   unavailable; a pool that no import brings back has no filesystem and no data.
-- A loss is a lower bound, whatever else is unreadable. Without a loss, anything unknown or missing
-  makes the trial inconclusive. So does a cut that could take nothing and took nothing.
-- Less evidence gives no better verdict: a loss that the trial's manifest states stays one.
+- Known damage stands as a lower bound, whatever else is unreadable, late or missing: also a mere
+  repair. Where nothing bad is known, a doubt makes the trial inconclusive: anything unknown or
+  missing, or a cut that could take nothing.
+- Less evidence gives no better verdict: damage that the trial's manifest states stays known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +25,7 @@ from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.repeated import repeated_as_done
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.verdicts import Verdict, standing, worst, worst_or_none
 from torture.records.record.trials import Origin
 from torture.records.scoring.checkers.administration_checker import check_administration
 from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding
@@ -78,32 +79,29 @@ def _checkers_without_cell(why: str) -> Iterator[Checker]:
 def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     """The only place that merges the findings into a judgement."""
     every = {layer: found.get(layer, LayerFinding(layer=layer)) for layer in Layer}
-    if evidence.outage is not None and evidence.outage.of_nas:
-        every[Layer.POOL] = replace(every[Layer.POOL], verdict=every[Layer.OUTAGE].verdict)
-    pool, filesystem, data = every[Layer.POOL], every[Layer.FILESYSTEM], every[Layer.DATA]
-    administration = every[Layer.ADMINISTRATION]
-    unknown = (
-        *(f"{NOT_IN_EFFECT}: {found}" for found in evidence.cut.not_in_effect),
-        *(why for finding in every.values() for why in finding.unknown),
-        *_left_open_by_the_walk(
-            evidence, shown=worst([Verdict.INTACT, *_verdicts_of(*every.values())])
-        ),
-    )
-    shown = worst([Verdict.INTACT, *_verdicts_of(*every.values())])
-    if shown is Verdict.INTACT and not unknown and evidence.cut.is_empty:
-        stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
-        unknown = (f"an empty cut: nothing could have been lost{stalled}",)
+    filesystem, data = every[Layer.FILESYSTEM], every[Layer.DATA]
+    known = [finding.verdict for finding in every.values() if finding.verdict is not None]
     missing = (*evidence.manifest.complaints, *missing_evidence(evidence))
-    is_lower_bound = shown.is_loss and unknown and evidence.outage is None
+    unknown = tuple(_unknown(evidence, every.values(), known))
+    doubts = (*missing, *unknown)
+    stated = _stated(evidence) if doubts else ()
+    verdict = standing([*known, *stated], doubts=doubts)
+    if evidence.manifest.complaints and Verdict.INCONCLUSIVE in stated:
+        verdict = Verdict.INCONCLUSIVE  # the lost evidence may be what excused it
+    is_lower_bound = verdict.is_damage and doubts and evidence.outage is None
+    of_nas = evidence.outage is not None and evidence.outage.of_nas
+    of_pool = (Layer.POOL, Layer.ADMINISTRATION, *((Layer.OUTAGE,) if of_nas else ()))
     confirmed = evidence.cut.confirmed
     return Judgement(
-        verdict=_merged(shown, evidence) if unknown or missing else shown,
-        pool=max(_verdicts_of(pool, administration), key=lambda one: one.badness, default=None),
+        verdict=verdict,
+        pool=worst_or_none(every[layer].verdict for layer in of_pool),
         filesystem=filesystem.verdict,
-        findings=replace(data.findings, reasons=()),
+        findings=replace(
+            data.findings, reasons=(), verdict=_of_data(every, verdict, is_shown=verdict in known)
+        ),
         fsck=filesystem.summary,
-        pool_summary=pool.summary,
-        administration=administration.summary,
+        pool_summary=every[Layer.POOL].summary,
+        administration=every[Layer.ADMINISTRATION].summary,
         reasons=(
             *((_CONFIRMED.format(confirmed),) if confirmed.is_made else ()),
             *missing,
@@ -115,23 +113,43 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     )
 
 
+def _unknown(
+    evidence: Evidence, every: Iterable[LayerFinding], known: Sequence[Verdict]
+) -> Iterator[str]:
+    """Why not everything is known, apart from missing evidence."""
+    is_doubted = False
+    for why in (
+        *(f"{NOT_IN_EFFECT}: {found}" for found in evidence.cut.not_in_effect),
+        *(why for finding in every for why in finding.unknown),
+        *_left_open_by_the_walk(evidence, shown=worst([Verdict.INTACT, *known])),
+    ):
+        is_doubted = True
+        yield why
+    if evidence.cut.is_empty and not is_doubted and not any(one.is_damage for one in known):
+        stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
+        yield f"an empty cut: nothing could have been lost{stalled}"
+
+
+def _stated(evidence: Evidence) -> tuple[Verdict, ...]:
+    """The verdict of the manifest; none where it is not written yet."""
+    return tuple(verdict for verdict in Verdict if verdict == evidence.manifest.verdict)
+
+
+def _of_data(
+    every: Mapping[Layer, LayerFinding], verdict: Verdict, *, is_shown: bool
+) -> Verdict | None:
+    """The verdict of the data; None where the trial lost more than its data can show any more."""
+    data, filesystem = every[Layer.DATA], every[Layer.FILESYSTEM]
+    is_whole = is_shown and not (
+        data.unknown or filesystem.unknown or every[Layer.POOL].distrusts_disk
+    )
+    is_less = data.verdict is not None and not data.verdict.is_loss
+    return None if verdict.is_loss and is_less and not is_whole else data.verdict
+
+
 def _left_open_by_the_walk(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
     """See `left_open`; a trial that came back without the walk that it was to make has one less."""
     if evidence.walk is not None:
         yield from left_open(evidence.walk, shown=shown)
     elif evidence.spec.get("walk_states") and evidence.outage is None:
         yield "no state of the recording was walked"
-
-
-def _verdicts_of(*findings: LayerFinding) -> list[Verdict]:
-    return [finding.verdict for finding in findings if finding.verdict is not None]
-
-
-def _merged(shown: Verdict, evidence: Evidence) -> Verdict:
-    """The verdict where something is unknown or missing: a loss, or else inconclusive."""
-    try:
-        stated = Verdict(evidence.manifest.verdict)
-    except ValueError:
-        stated = Verdict.INCONCLUSIVE
-    losses = [verdict for verdict in (shown, stated) if verdict.is_loss]
-    return worst(losses) if losses else Verdict.INCONCLUSIVE

@@ -1,8 +1,8 @@
 """The evidence that a trial must have, by its cell and by the stage that the trial reached.
 
 A manifest lists the evidence that existed; this lists the evidence that must exist. So missing
-evidence vouches for nothing. Nor does a tool that did not end well. Only trials that end with a
-manifest are asked: older ones left out some evidence.
+evidence vouches for nothing. Nor does a tool that did not end well, or a garbled document. Only
+trials that end with a manifest need all of it: older ones left out some evidence.
 """
 
 from __future__ import annotations
@@ -14,19 +14,40 @@ from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.evidence.folder import ADMINISTRATION as ADMINISTRATION_DOCUMENT
-from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, LEDGER, PROOF, Evidence, Step
+from torture.facts.evidence.folder import (
+    IMPORTS,
+    IMPORTS_AGAIN,
+    LEDGER,
+    OUTAGE,
+    PROOF,
+    Evidence,
+    Step,
+)
+from torture.facts.evidence.walk_document import WALK
 from torture.records.record.trials import Origin
 
 
 def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
-    """The missing evidence, in words; empty where all is there, or where the evidence is older."""
+    """The missing and garbled evidence, in words; empty where all is there. Older evidence lacks some."""
+    garbled = _garbled(evidence)
     if not evidence.manifest.is_due:
-        return ()
+        return garbled
     try:
         cell = Cell.parse(str(evidence.spec.get("cell")))
     except ValueError as error:
         return (str(error),)
-    return tuple(_Missing(evidence, cell).all())
+    return (*garbled, *_Missing(evidence, cell).all())
+
+
+def _garbled(evidence: Evidence) -> tuple[str, ...]:
+    """The documents that are there and say nothing."""
+    read = {
+        OUTAGE: evidence.outage,
+        WALK: evidence.walk,
+        ADMINISTRATION_DOCUMENT: evidence.administration,
+    }
+    named = (name for name, content in read.items() if content is None)
+    return tuple(f"{name} is garbled" for name in named if name in evidence.documents)
 
 
 class _Missing:
@@ -118,3 +139,5 @@ class _Missing:
         for output in outputs:
             if output.exit_code != 0:
                 yield f"{step}: {output.name} failed (exit {output.exit_code})"
+            elif not output.stdout.strip():
+                yield f"{step}: {output.name} printed nothing"

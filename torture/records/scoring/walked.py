@@ -17,7 +17,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.walk_document import WalkDocument
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.verdicts import Verdict, standing
 from torture.records.scoring.checkers.checker import Layer, LayerFinding
 from torture.records.scoring.checkers.data_checker import check_data
 from torture.records.scoring.checkers.storage_checkers import check_filesystem
@@ -115,13 +115,11 @@ def judge_state(
     for check in checkers:
         finding = check(evidence, terms, found)
         found[finding.layer] = finding
-    shown = worst(
-        [Verdict.INTACT, *(one.verdict for one in found.values() if one.verdict is not None)]
-    )
+    known = [one.verdict for one in found.values() if one.verdict is not None]
     unknown = tuple(why for one in found.values() for why in one.unknown)
     findings = found[Layer.DATA].findings
     return StateVerdict(
-        verdict=Verdict.INCONCLUSIVE if unknown and shown is Verdict.INTACT else shown,
+        verdict=standing(known, doubts=unknown),
         acknowledged=findings.acknowledged,
         lost=findings.lost,
         reasons=(*unknown, *(why for one in found.values() for why in one.reasons)),

@@ -20,9 +20,10 @@ TRIES_MAX = 3
 class DeadTries:
     """Judges the evidence that a dead try left, and counts tries.
 
-    A try is not drawn again by its result. A conclusive record of its evidence stands, and so does
-    a breach, e.g. a finding of its audit. Only a trial that says nothing yet is begun again, in an
-    empty folder. A trial that took too long would take too long again, and is not.
+    A try is not drawn again by its result. A conclusive record of its evidence stands: known damage
+    is conclusive, however early the try ended. So does a breach, e.g. a finding of its audit. Only a
+    trial that says nothing yet is begun again, in an empty folder. A trial that took
+    too long would take too long again, and is not.
     """
 
     def __init__(self, run: RunLayout, *, zfs: str, linux: Kernels) -> None:

@@ -96,12 +96,12 @@ def run_trial(
 
 
 def _known_at_least(evidence: EvidenceWriter, error: str) -> TrialRecord | None:
-    """The record of a trial that broke off after it had found acknowledged data to be lost."""
+    """The record of a trial that broke off after it had found damage, or a broken promise."""
     try:
         record = score_with_manifest(evidence.folder, timings=evidence.timings)
     except HarnessError:
         return None
-    if not record.is_conclusive or not record.verdict.is_loss:
+    if not record.is_conclusive and not record.is_breach:
         return None
     return record.with_reason(f"at least that, broken off: {error}")
 

@@ -278,8 +278,17 @@ class DaskController:
         return self._slot
 
     def _taken(self, outcome: dict[str, Any], spec: TrialSpec, slot: Slot) -> TrialRecord:
-        """The record, once the evidence is in the run's folder; raises the error of a try that died."""
-        unpack_evidence(received(outcome), self._run, spec.trial)
+        """The record, once the evidence is in the run's folder; raises the error of a try that died.
+
+        A record that says something stands without its evidence, too.
+        """
+        lost = ""
+        try:
+            unpack_evidence(received(outcome), self._run, spec.trial)
+        except HarnessError as failure:
+            if "record" not in outcome:
+                raise
+            lost = failure.message
         if why := outcome.get("detour"):
             self._site.note_detour(slot, why)
         if error := outcome.get("error"):
@@ -289,7 +298,12 @@ class DaskController:
         record = TrialRecord.from_json(outcome["record"]).with_relative_paths(there)
         if record.machinery_failed and _FIRST_STAGE_OF_DATA not in record.timings:
             raise HarnessError(f"on {slot.name}: {record.error or 'the machinery failed'}")
-        return record
+        if not lost:
+            return record
+        if not record.is_conclusive and not record.is_breach:
+            raise HarnessError(f"on {slot.name}: {lost}")
+        # it was judged by whole evidence there, and another try would be a draw by its result
+        return record.with_reason(f"its evidence did not arrive: {lost}")
 
 
 def _orders_of_hosts(orders: WorkerOrders) -> HostOrders:

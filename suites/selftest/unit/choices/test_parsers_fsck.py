@@ -72,7 +72,7 @@ EXPECTED = {
     "btrfs/wrong-link-count-after": CLEAN,
     "btrfs/no-filesystem-look": GAVE_UP,
     "btrfs/lost-log-look": GAVE_UP,
-    "btrfs/lost-log-unanswered": UNREADABLE,
+    "btrfs/lost-log-unanswered": ERRORS,
     "btrfs/lost-log-mend": CLEAN_BUT,
     "btrfs/no-device": UNREADABLE,
     "xfs/clean": CLEAN,

@@ -34,7 +34,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
-from torture.records.scoring.rejudge import rejudge
+from torture.records.scoring.rejudge import rejudge, rejudge_trial
 from torture.records.scoring.score import score
 
 LIVES = "iscsi-standard-noslog-btrfs-nasonly"
@@ -216,6 +216,15 @@ def test_a_sound_trial_is_judged_again_without_a_change(
     run: RunLayout, record: TrialRecord
 ) -> None:
     assert rejudged_after(run, record=record) == (record, ())
+
+
+def test_a_trial_whose_machinery_failed_keeps_its_record(
+    run: RunLayout, record: TrialRecord
+) -> None:
+    """Its evidence may show the fault of the machinery: its disks may have failed it."""
+    failed = changed(record, verdict=Verdict.INCONCLUSIVE, machinery_failed=True, error="no disks")
+    assert rejudged_after(run, record=failed) == (failed, ())
+    assert rejudge_trial(run.evidence / record.trial) == (failed, failed)
 
 
 def test_a_finding_of_the_audit_outlives_the_cut_document(

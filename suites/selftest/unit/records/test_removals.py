@@ -1,8 +1,9 @@
-"""The removal experiment: whatever is taken from a trial's evidence, its verdict gets no better.
+"""The removal experiment: damage stands without any file that does not show it, and intact needs all.
 
 It takes real folders of many kinds of cells. Each document is deleted, halved, emptied and garbled. Each
 line of the tools, and lines of the ledger and of the client's disk, are dropped, cut and doubled. The
-manifest once stays as it was, and once is written anew as if the item had never been made.
+manifest stays as it was. Or it is written anew, as if the item had never been made. Or it states no
+verdict yet, as in a try whose worker died. Or the trial is of a version that wrote none.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import random
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.unit.examples import examples
 from torture.errors import HarnessError
-from torture.facts.evidence.folder import TOOLS, load_evidence
-from torture.facts.evidence.manifest import MANIFEST, write_manifest
+from torture.facts.evidence.folder import SPEC, TOOLS, load_evidence
+from torture.facts.evidence.manifest import MANIFEST, MANIFEST_DUE, write_manifest
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
 
 PACKED = sorted(Path(__file__).parents[2].joinpath("recorded", "evidence").glob("*.zip"))
@@ -30,7 +34,16 @@ REMOVALS = 60
 """Of each folder and kind of manifest, in a fast run; `pytest --hypothesis-profile` draws more."""
 
 Change = Callable[[bytes], bytes | None]
-"""From what a document held to what it holds; None: it is not there."""
+"""From the content of a document to its new content; None: it is not there."""
+
+
+class Vouches(StrEnum):
+    """The word of the manifest for the evidence that is left."""
+
+    AS_IT_WAS = "as-it-was"
+    WRITTEN_ANEW = "written-anew"
+    WITHOUT_VERDICT = "without-verdict"
+    OLDER = "older"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,27 +90,97 @@ def doubled(at: int) -> Change:
     return change
 
 
-def verdict_of(folder: Path) -> Verdict | None:
+def judged(folder: Path) -> Judgement | None:
     """None where there is no trial any more: its record stays as it is (`rejudge`)."""
     try:
-        return judge(load_evidence(folder)).verdict
+        return judge(load_evidence(folder))
     except HarnessError:
         return None
 
 
-def is_better(now: Verdict | None, before: Verdict) -> bool:
-    """A loss that becomes inconclusive is better, too: it leaves the rates."""
-    if now is None:
-        return False
-    if Verdict.INCONCLUSIVE in (now, before):
-        return now is not before and (before is Verdict.INCONCLUSIVE or before.is_loss)
-    return now.badness < before.badness
+def verdict_of(folder: Path) -> Verdict | None:
+    found = judged(folder)
+    return None if found is None else found.verdict
 
 
 def unpacked(packed: Path, folder: Path) -> Path:
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(folder)
     return folder
+
+
+class Trial:
+    """A folder whose files are spoilt one at a time."""
+
+    def __init__(self, folder: Path, vouches: Vouches) -> None:
+        self.folder = folder
+        self._vouches = vouches
+        if vouches is Vouches.OLDER:
+            spec = json.loads((folder / SPEC).read_bytes())
+            (folder / SPEC).write_text(json.dumps(spec | {MANIFEST_DUE: False}))
+            (folder / MANIFEST).unlink()
+        elif vouches is Vouches.WITHOUT_VERDICT:
+            write_manifest(folder)
+        whole = judged(folder)
+        assert whole is not None
+        self.whole = whole
+
+    def after(self, removal: Removal) -> Judgement | None:
+        """The judgement after one removal, which is undone at once."""
+        document, manifest = self.folder / removal.name, self.folder / MANIFEST
+        kept = {path: path.read_bytes() for path in {document, manifest} if path.exists()}
+        changed = removal.change(kept[document])
+        document.unlink() if changed is None else document.write_bytes(changed)
+        if self._vouches is Vouches.WRITTEN_ANEW and document != manifest:
+            write_manifest(self.folder, verdict=json.loads(kept[manifest])["verdict"])
+        now = judged(self.folder)
+        for path, content in kept.items():
+            path.write_bytes(content)
+        return now
+
+    def shows_damage(self, name: str) -> bool:
+        """Whether a layer's own damage is less, or gone, once this file alone is gone."""
+        now = self.after(Removal(name=name, what="deleted", change=lambda _data: None))
+        return now is not None and any(
+            is_damage(before) and (after is None or after.badness < before.badness)
+            for before, after in zip(layers_of(self.whole), layers_of(now), strict=True)
+            if before is not None
+        )
+
+    def complaint(self, removal: Removal) -> str:
+        """How the judgement after a removal is a better one; empty where it is not."""
+        now, before = self.after(removal), self.whole.verdict
+        if now is None:
+            return ""
+        said = f"{removal.name} {removal.what}: {before} is {now.verdict}"
+        if before is Verdict.INCONCLUSIVE or now.verdict is Verdict.INTACT:
+            return said if now.verdict is not before else ""
+        if before is Verdict.INTACT:
+            return said if now.verdict is not Verdict.INCONCLUSIVE else ""
+        states = self._vouches in (Vouches.AS_IT_WAS, Vouches.WRITTEN_ANEW)
+        if now.verdict is Verdict.INCONCLUSIVE:
+            is_right = not states and self.shows_damage(removal.name)
+        else:
+            is_right = now.verdict.badness >= before.badness or (
+                not states and self.shows_damage(removal.name)
+            )
+        if not is_right:
+            return said
+        if harms(self.whole) and not harms(now) and now.verdict is before:
+            return f"{said}, and no harm any more"
+        return ""
+
+
+def layers_of(found: Judgement) -> tuple[Verdict | None, ...]:
+    return tuple(found.parts.values())
+
+
+def is_damage(verdict: Verdict) -> bool:
+    return verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
+
+
+def harms(found: Judgement) -> bool:
+    return TrialRecord(trial="t", cell="c", judgement=found).is_loss
 
 
 def test_there_are_many_kinds_of_cells_and_every_verdict() -> None:
@@ -113,29 +196,13 @@ def test_the_evidence_as_it_was_gives_the_verdict_that_it_gave(
     assert verdict_of(unpacked(packed, tmp_path)) == packed.name.split(".")[0]
 
 
-@pytest.mark.parametrize("is_rewritten", [False, True], ids=["as-it-was", "written-anew"])
+@pytest.mark.parametrize("vouches", list(Vouches))
 @pytest.mark.parametrize("packed", PACKED, ids=lambda path: path.stem)
-def test_less_evidence_never_gives_a_better_verdict(
-    packed: Path, is_rewritten: bool, tmp_path: Path
+def test_damage_stands_without_any_file_that_does_not_show_it_and_intact_needs_all(
+    packed: Path, vouches: Vouches, tmp_path: Path
 ) -> None:
-    folder = unpacked(packed, tmp_path)
-    before = verdict_of(folder)
-    assert before is not None
-    manifest = (folder / MANIFEST).read_bytes()
-    written_down = json.loads(manifest)["verdict"]
-    every = list(removals_of(folder))
-    dice = random.Random(packed.name)
-    better = []
-    for removal in dice.sample(every, min(len(every), examples(REMOVALS))):
-        document = folder / removal.name
-        content = document.read_bytes()
-        changed = removal.change(content)
-        document.unlink() if changed is None else document.write_bytes(changed)
-        if is_rewritten and removal.name != MANIFEST:
-            write_manifest(folder, verdict=written_down)
-        now = verdict_of(folder)
-        if is_better(now, before):
-            better.append(f"{removal.name} {removal.what}: {before} is {now}")
-        document.write_bytes(content)
-        (folder / MANIFEST).write_bytes(manifest)
-    assert better == []
+    trial = Trial(unpacked(packed, tmp_path), vouches)
+    every = list(removals_of(trial.folder))
+    dice = random.Random(f"{packed.name} {vouches}")
+    drawn = dice.sample(every, min(len(every), examples(REMOVALS)))
+    assert [said for removal in drawn if (said := trial.complaint(removal))] == []

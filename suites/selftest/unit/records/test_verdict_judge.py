@@ -24,7 +24,7 @@ from suites.selftest.unit.good_evidence import (
     umount,
     without,
 )
-from torture.facts.evidence.folder import Evidence, Step
+from torture.facts.evidence.folder import IMPORTS, Evidence, Step
 from torture.facts.evidence.ledger import Hello, Ledger
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -155,9 +155,9 @@ def test_a_repair_without_an_end_condemns_only_a_filesystem_that_will_not_mount(
     assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
     assert "the repair did not end" in judgement.fsck
     mounts = read(evidence(REPAIR[0], late, *REPAIR[2:]), EVERYTHING, after_repair=True)
-    assert judge(mounts).verdict is Verdict.INCONCLUSIVE
+    assert judge(mounts).verdict is Verdict.REPAIRED, "at least: it needed one"
     hung = replace(WONT_MOUNT[0], exit_code=None)
-    assert judge(evidence(hung, WONT_MOUNT[1], late)).verdict is Verdict.INCONCLUSIVE
+    assert judge(evidence(hung, WONT_MOUNT[1], late)).verdict is Verdict.REPAIRED
 
 
 @pytest.mark.parametrize("exit_code", [None, 1, 32])
@@ -167,10 +167,12 @@ def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -
         assert judge(made).verdict is Verdict.REPAIRED
         stays = umount(step, exit_code)
         tools = tuple(stays if output.step == step else output for output in made.tools)
+        # the check before the repair still counts where only the one after it does not
+        known = Verdict.INCONCLUSIVE if step is Step.FS_UMOUNT else Verdict.REPAIRED
         for spoilt in (replace(made, tools=tools), without(made, step)):
             judgement = judge(spoilt)
-            assert judgement.verdict is Verdict.INCONCLUSIVE
-            assert "it was checked while still mounted" in judgement.reasons[0]
+            assert judgement.verdict is known
+            assert "it was checked while still mounted" in " ".join(judgement.reasons)
 
 
 def test_a_filesystem_that_does_not_mount_needs_no_unmounting() -> None:
@@ -222,7 +224,8 @@ def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:
     errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
     assert judge(replace(made, tools=(*early.tools, errors))).verdict is Verdict.CORRUPTED
     healed = replace(made, tools=(before[0], errors, *before[1:], STATUS))
-    assert judge(healed).verdict is Verdict.INTACT
+    assert judge(healed).pool is Verdict.REPAIRED
+    assert "pool: it had data errors, which are gone after the scrub" in judge(healed).reasons
 
 
 @pytest.mark.parametrize(
@@ -290,7 +293,10 @@ def test_a_pool_that_no_import_brings_back_is_lost() -> None:
     assert judgement.verdict is Verdict.POOL_LOST
     assert subs(judgement) == (Verdict.POOL_LOST, None, None)
     assert (judgement.acknowledged, judgement.lost) == (6, 6)
-    assert judge(without(lost, Step.POOL_IMPORT_REWIND)).verdict is Verdict.INCONCLUSIVE
+    rewindable = judge(without(lost, Step.POOL_IMPORT_REWIND))
+    assert rewindable.verdict is Verdict.ROLLED_BACK, "at least: only -F is left"
+    assert judge(without(lost, *IMPORTS[1:])).verdict is Verdict.REPAIRED, "only -m and -F are left"
+    assert judge(without(lost, *IMPORTS)).verdict is Verdict.INCONCLUSIVE
 
 
 def test_data_that_zfs_itself_cannot_give_back_is_corruption() -> None:
@@ -331,11 +337,12 @@ def test_known_scores_stay_when_the_trial_is_inconclusive() -> None:
     assert judgement.lost == 1
 
 
-def test_a_repair_that_was_never_tried_leaves_it_open() -> None:
+def test_a_repair_whose_result_is_unknown_was_needed_all_the_same() -> None:
     for missing in (Step.FS_REPAIR, Step.FS_MOUNT_AFTER_REPAIR, Step.FS_CHECK_AFTER_REPAIR):
         made = without(read(evidence(*REPAIR), EVERYTHING, after_repair=True), missing)
-        assert judge(made).verdict is Verdict.INCONCLUSIVE
-    assert judge(evidence(*REPAIR)).verdict is Verdict.INCONCLUSIVE
+        assert judge(made).verdict is Verdict.REPAIRED
+        assert "at least that" in judge(made).reasons[0]
+    assert judge(evidence(*REPAIR)).verdict is Verdict.REPAIRED
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-from unittest.mock import MagicMock
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
+from suites.selftest.unit.fake_workers import ASKED, record_of, specs_of
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.machines.host import scratch
 from torture.records.record.run_layout import RunLayout
 from torture.trials.workers import _dask_host
 from torture.trials.workers._code import LOADED, code_digest
+from torture.trials.workers._dask_calls import Slot
 from torture.trials.workers._dask_connection import checked_address, connect
 from torture.trials.workers._dask_host import Host, HostOrders, Make
 from torture.trials.workers._evidence_pack import pack_evidence, unpack_evidence
+from torture.trials.workers.dask_site import DaskController, DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 
 DEADLINE_S = 20.0
@@ -306,3 +310,39 @@ def test_a_slot_of_another_process_is_not_used(made: list[Controller]) -> None:
         with pytest.raises(HarnessError, match="has ended"):
             _dask_host.try_trial("another", host.slot, {}, TRIAL, 1)
         _dask_host.ready("of-a-test", host.slot)
+
+
+def controller_of(run: RunLayout, outcome: dict[str, Any]) -> DaskController:
+    """A slot whose only answer to a trial is this outcome."""
+    slot = Slot(address="tcp://far:1", name="far", token="t")
+    calls = SimpleNamespace(ask=lambda *_arguments, by_s: outcome)
+    site = SimpleNamespace(calls=calls, note_success=Mock(), note_failure=Mock())
+    return DaskController(cast(DaskSite, site), slot, run=run)
+
+
+@pytest.mark.parametrize("end", "LC.")
+@pytest.mark.parametrize("evidence", [{"evidence": b"PK no zip"}, {"place": "/nowhere/x.zip"}])
+def test_a_record_whose_evidence_does_not_arrive_stands(
+    run: RunLayout, end: str, evidence: dict[str, Any]
+) -> None:
+    """Another try would be a draw by the result, or by the network's fault at the worst trials."""
+    [spec] = specs_of(ASKED, trials=1)
+    record = record_of(spec, end)
+    outcome = {"folder": "/there", "record": record.as_json(), **evidence}
+    found = controller_of(run, outcome).run(spec, deadline_s=1)
+    assert (found.verdict, found.lost) == (record.verdict, record.lost)
+    assert found.reasons[-1].startswith("its evidence did not arrive: ")
+    assert not run.evidence_of(spec.trial).exists()
+
+
+@pytest.mark.parametrize(
+    "known", [{"error": {"message": "died", "hint": "", "is_late": False}}, {}]
+)
+def test_a_try_that_says_nothing_and_whose_evidence_does_not_arrive_is_no_result(
+    run: RunLayout, known: dict[str, Any]
+) -> None:
+    [spec] = specs_of(ASKED, trials=1)
+    unknown = {"record": record_of(spec, "?").as_json()}
+    outcome = {"folder": "/there", "evidence": b"PK no zip", **(known or unknown)}
+    with pytest.raises(HarnessError, match="cannot be unpacked"):
+        controller_of(run, outcome).run(spec, deadline_s=1)

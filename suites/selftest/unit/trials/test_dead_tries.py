@@ -14,7 +14,7 @@ from suites.selftest.unit.fake_workers import ASKED, FakeSite, campaign_of, play
 from suites.selftest.unit.good_evidence import RECORDED
 from torture.choices.matrix.cells import Cell
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.folder import CUT, SPEC
+from torture.facts.evidence.folder import CUT, SPEC, TOOLS, Step
 from torture.facts.evidence.manifest import MANIFEST
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.linux.kernels import Kernels
@@ -26,6 +26,8 @@ from torture.trials.campaign.dead_tries import DeadTries
 
 DIED = HarnessError("a worker died of SIGKILL", hint="read w0.log")
 ROLLED_BACK = "rolled-back.iscsi-disabled-noslog-btrfs-bothdie.0000-f6704eece112861c"
+REPAIRED = "repaired.iscsi-always-lost-ext4-bothdie.0000-4f1a0a2f9eee5c8b"
+UNREPAIRABLE = "unrepairable.iscsi-standard-noslog-nocacheflush-xfs-bothdie.0001-6bacd376bb27f342"
 INTACT = "intact.iscsi-always-noslog-snapshot-ext4-bothdie.0000-2ffecc458185c68b"
 
 
@@ -60,6 +62,27 @@ def test_a_loss_that_a_dead_try_shows_stands(
     assert record.lost > 0
     assert record.dead_tries == 1
     assert "at least that, its try ended early: a worker died of SIGKILL" in record.reasons
+
+
+@pytest.mark.parametrize(
+    ("recorded", "last"),
+    [(REPAIRED, None), (UNREPAIRABLE, Step.FS_MOUNT), (UNREPAIRABLE, Step.FS_CHECK)],
+)
+def test_damage_that_a_dead_try_shows_stands(
+    tmp_path: Path, left: Callable[[str], TrialSpec], recorded: str, last: Step | None
+) -> None:
+    """A client's failed writer, a refused mount: whatever the try would still have found."""
+    spec = left(recorded)
+    folder = tmp_path / "trials" / spec.trial
+    (folder / MANIFEST).unlink()
+    lines = (folder / TOOLS).read_bytes().splitlines(keepends=True)
+    steps = [strict_json(line)["step"] for line in lines]
+    if last is not None:
+        (folder / TOOLS).write_bytes(b"".join(lines[: steps.index(last) + 1]))
+    record = tries_in(tmp_path).record_after(spec, DIED)
+    assert record is not None
+    assert record.verdict.is_damage
+    assert folder.exists()
 
 
 def test_a_dead_try_that_was_complete_stands(

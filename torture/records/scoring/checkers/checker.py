@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
-
-_Answer = TypeVar("_Answer")
 
 
 class Layer(StrEnum):
@@ -59,13 +56,3 @@ class Checker(Protocol):
 
     def __call__(self, evidence: Evidence, terms: Terms, earlier: Earlier, /) -> LayerFinding:
         """The finding about the checker's layer."""
-
-
-def answer_of(question: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[str, ...]]:
-    """The answer; or None, and why the evidence gives none."""
-    try:
-        return question(), ()
-    except UnreadableError as error:
-        return None, (str(error),)
-    except RecursionError:
-        return None, ("the output or read-back is nested too deeply",)

@@ -12,8 +12,10 @@ from torture.oracles.verdict.judgement import Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.repeated import creations_that_met_their_file
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.verdicts import Verdict, worst
-from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
+from torture.oracles.verdict.unreadable import answer_of
+from torture.oracles.verdict.verdicts import Verdict, worst_or_none
+from torture.oracles.verdict.whole_ledger import whole_ledger
+from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding
 from torture.records.scoring.writers import failed_writers
 
 Loads = Sequence[Workload]
@@ -66,35 +68,47 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
         ignoring = replace(evidence, ignores_read_errors=True)
         return _judge_loads(ignoring, terms, sure, after_repair=False)[0], ()
     if filesystem.unknown:
-        return _judge_loads(evidence, terms, loads, after_repair=False)[0], ()
-    found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
+        found, _ = _judge_loads(evidence, terms, loads, after_repair=False)
+        unknown: tuple[str, ...] = ()
+    else:
+        found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
+    found = _with_known(found, evidence, terms, filesystem, loads)
     if found is None:
         return None, unknown
-    found = _with_known(found, evidence, terms, filesystem, loads)
-    if worst(filter(None, (pool.verdict, filesystem.verdict, found.verdict))).is_loss:
+    known = worst_or_none((pool.verdict, filesystem.verdict, found.verdict))
+    if known is not None and known.is_loss:
         found = replace(found, reasons=found.reasons + _complaints(evidence))
     return found, unknown
 
 
 def _with_known(
-    found: Findings, evidence: Evidence, terms: Terms, filesystem: LayerFinding, loads: Loads
-) -> Findings:
-    """The findings with the failures of a client that lived, and the name of a known cause."""
-    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
+    found: Findings | None,
+    evidence: Evidence,
+    terms: Terms,
+    filesystem: LayerFinding,
+    loads: Loads,
+) -> Findings | None:
+    """The findings with the failures of a client that lived, and the name of a known cause.
+
+    A client's failures are known without a read-back, too.
+    """
+    is_worse = found is not None and found.verdict is not None and found.verdict.is_damage
+    if not is_worse and (why := _lost_writers(evidence, terms, loads)):
         known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
-        reasons = (*found.reasons, why, *known)
-        return replace(found, verdict=Verdict.REPAIRED, reasons=reasons)
-    if found.verdict is Verdict.ROLLED_BACK and terms.content_is_safe:
+        found = found or Findings()
+        return replace(found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why, *known))
+    if found is not None and found.verdict is Verdict.ROLLED_BACK and terms.content_is_safe:
         sure = [load for load in loads if load.can_excuse_names]
         excused = replace(terms, excuses_names=True)
         kept, _ = _judge_loads(evidence, excused, sure, after_repair=False)
-        if kept is not None and kept.verdict is not Verdict.INTACT:
+        if kept is not None and kept.verdict not in (None, Verdict.INTACT):
             reasons = (_CONTENT_LOST, *kept.reasons)
             return replace(found, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
-    if found.verdict is Verdict.CORRUPTED and not terms.tears_sectors:
-        torn, _ = _judge_repaired(evidence, replace(terms, tears_sectors=True), filesystem, loads)
-        if torn is not None and torn.verdict is Verdict.INTACT:
-            return replace(found, reasons=(*found.reasons, _TORN_SECTOR))
+    if found is None or found.verdict is not Verdict.CORRUPTED or terms.tears_sectors:
+        return found
+    torn, _ = _judge_repaired(evidence, replace(terms, tears_sectors=True), filesystem, loads)
+    if torn is not None and torn.verdict is Verdict.INTACT:
+        return replace(found, reasons=(*found.reasons, _TORN_SECTOR))
     return found
 
 
@@ -126,14 +140,18 @@ def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair
     return together(found) if found else None, unknown
 
 
-def _lost_writers(evidence: Evidence) -> str:
+def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> str:
     """The failures of writers of a client that lived although the NAS came back; else empty.
 
-    All data are there once the client starts again: that is more than a journal replay.
+    All data are there once the client starts again: that is more than a journal replay. A ledger that
+    lacks a line may lack the reason why a failure is none.
     """
     if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
         return f"the client lost its root: {lost.stderr}"
-    return failed_writers(evidence.ledger).in_words
+    if not any(load.keeps_ledger for load in loads):
+        return ""
+    hello, _ = answer_of(lambda: whole_ledger(evidence, terms))
+    return "" if hello is None else failed_writers(evidence.ledger).in_words
 
 
 def _complaints(evidence: Evidence) -> tuple[str, ...]:

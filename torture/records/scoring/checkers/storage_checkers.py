@@ -9,12 +9,11 @@ from torture.choices.filesystems.protocol import Filesystem
 from torture.facts.evidence.folder import CUT, Evidence, Step
 from torture.oracles.verdict.boot_verdict import with_boot
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
-from torture.oracles.verdict.judgement import PartFinding
 from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
+from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding
 
 _FAILED_DISK = "the checker's disk failed although the pool is whole"
 _PANICS_MAX = 3
@@ -24,21 +23,22 @@ _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
 
 def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerFinding:
     """The pool's verdict; a disk that fails on a pool without errors is the machinery's fault."""
-    if evidence.garbled_tools:
-        why = f"{evidence.garbled_tools} lines of tools are garbled"
-        return LayerFinding(layer=Layer.POOL, unknown=(why,), distrusts_disk=True)
-    pool, unknown = answer_of(lambda: judge_pool(evidence, is_replay=terms.is_replay))
-    has_failed = _has_failed_disk(evidence)
-    if pool is None:
-        return LayerFinding(layer=Layer.POOL, unknown=unknown, distrusts_disk=has_failed)
-    is_odd = has_failed and pool.verdict is Verdict.INTACT
+    pool = judge_pool(evidence, is_replay=terms.is_replay)
+    garbled = evidence.garbled_tools
+    unknown = (*((f"{garbled} lines of tools are garbled",) if garbled else ()), *pool.unknown)
+    is_explained = pool.verdict is not None and (
+        pool.verdict.is_corruption or (pool.verdict.is_damage and not unknown)
+    )
+    distrusts = _has_failed_disk(evidence) and not is_explained
+    if pool.verdict is Verdict.INTACT and distrusts and not unknown:
+        unknown = (_FAILED_DISK,)
     return LayerFinding(
         layer=Layer.POOL,
         verdict=pool.verdict,
         reasons=pool.reasons,
-        unknown=(_FAILED_DISK,) if is_odd else (),
+        unknown=unknown,
         summary=pool.summary,
-        distrusts_disk=is_odd,
+        distrusts_disk=distrusts,
     )
 
 
@@ -59,18 +59,14 @@ def check_filesystem(
     pool = earlier[Layer.POOL]
     if pool.verdict is Verdict.POOL_LOST or pool.distrusts_disk or not filesystem.has_files:
         return LayerFinding(layer=Layer.FILESYSTEM)
-
-    def look() -> PartFinding:
-        mounted = judge_filesystem(evidence, filesystem.read_check)
-        return with_boot(evidence, mounted) if is_root else mounted
-
-    found, unknown = answer_of(look)
-    if found is None:
-        return LayerFinding(layer=Layer.FILESYSTEM, unknown=unknown)
+    found = judge_filesystem(evidence, filesystem.read_check)
+    if is_root:
+        found = with_boot(evidence, found)
     return LayerFinding(
         layer=Layer.FILESYSTEM,
         verdict=found.verdict,
         reasons=found.reasons,
+        unknown=found.unknown,
         summary=found.summary,
         is_repaired=found.repaired,
     )
