@@ -35,6 +35,8 @@ class AuditDocument(Document):
     """Durable operations acknowledged within the last second before it."""
     uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
+    layout_changes: tuple[str, ...] = ()
+    """The disks that joined the pool or left it before the cut, e.g. `slog0 left`."""
     took_ms: Count | None = None
     """Time of a processor, without other work of the host; before 0.5 by the clock."""
 
@@ -54,7 +56,14 @@ class AuditDocument(Document):
         # a twin (`torture.facts.evidence.exact_documents`) cannot be replaced
         own = {name: getattr(self, name) for name in AuditDocument.names()}
         sums = {name: added(name) for name in _ADDED}
-        return AuditDocument(**own | sums | {"findings": (*self.findings, *later.findings)})
+        return AuditDocument(
+            **own
+            | sums
+            | {
+                "findings": (*self.findings, *later.findings),
+                "layout_changes": (*self.layout_changes, *later.layout_changes),
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

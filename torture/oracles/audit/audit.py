@@ -26,6 +26,7 @@ from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.logged import Contents, Logged
+from torture.oracles.audit.members import Members
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
@@ -109,6 +110,7 @@ def audit(
         under_way=operations.under_way if operations.has_ledger else None,
         acknowledged_lately=auditor.acknowledged_since(since_ns) if operations.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
+        layout_changes=auditor.members.in_words(recording.disks),
     )
 
 
@@ -138,6 +140,7 @@ class _Auditor:
     logged: Logged = field(default_factory=Logged)
     contents: Contents = field(default_factory=Contents)
     extents: Extents = field(default_factory=Extents)
+    members: Members = field(init=False)
     labels: Labels = field(init=False)
     trims: Trims = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
@@ -153,6 +156,7 @@ class _Auditor:
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
         )
         self.trims = Trims(labels=self.labels)
+        self.members = Members(known=(*self._coverages, self.trims, self.extents))
 
     @property
     def _coverages(self) -> tuple[Coverage, ...]:
@@ -184,6 +188,8 @@ class _Auditor:
         """The write's role; None for data that the intent log points to and for a partition table."""
         written = self.disk_writes[event.seq]
         role = written.role
+        if self.members.hear(event, written.change):
+            return None
         if role is Role.UBERBLOCK:
             self._hear_uberblock(event, written.txg or 0)
         elif role is Role.LABEL:
@@ -199,11 +205,9 @@ class _Auditor:
             self._pointed_writes.submit(event)
             return None
         elif role in TXG_ROLES:
-            if event.seq not in self.pointed.undecided and self.groups.hear_write(event):
-                uberblocks = self._writes[Role.UBERBLOCK].uncovered
-                # `vdev_label_init` writes uberblocks of txg 0 to a new disk: no flush is due for them
-                if late := [number for number in uberblocks if self.disk_writes[number].txg]:
-                    self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
+            is_first = event.seq not in self.pointed.undecided and self.groups.hear_write(event)
+            if is_first and (late := self._writes[Role.UBERBLOCK].uncovered):
+                self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
             self.commits.hear_write_of_txg(event)
             if event.seq not in self.pointed.undecided:
                 self.extents.hear_write(event)
@@ -226,6 +230,8 @@ class _Auditor:
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
 
     def _hear_trim(self, event: Event) -> None:
+        if event.disk in self.members.outside:
+            return
         self.extents.hear_trim(event)
         if self._is_of(event, self.trims.hits_used_space):
             self._find(Invariant.TRIMMED_IS_FREE, event)
@@ -236,8 +242,6 @@ class _Auditor:
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         self.contents.hear_uberblock(event)
-        if not txg:
-            return  # the disk is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg

@@ -123,6 +123,8 @@ class Audit:
     """
     uncommitted_ms: int | None = None
     """`torture.oracles.audit.commits.Commits.uncommitted_ms` at the cut."""
+    layout_changes: tuple[str, ...] = ()
+    """The disks that joined the pool or left it, e.g. `slog0 left`."""
 
     @property
     def acknowledgements(self) -> int:
@@ -150,5 +152,6 @@ class Audit:
             under_way=self.under_way,
             acknowledged_lately=self.acknowledged_lately,
             uncommitted_ms=self.uncommitted_ms,
+            layout_changes=self.layout_changes,
             took_ms=took_ms,
         )

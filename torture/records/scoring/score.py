@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,11 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     proof = _found_in(folder / PROOF)
     advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
-    remarks = (*absence_in_words(absence), *((_LOST_BY_ZFS,) if proof.get("lost_by_zfs") else ()))
+    remarks = (
+        *absence_in_words(absence),
+        *((_LOST_BY_ZFS,) if proof.get("lost_by_zfs") else ()),
+        *_layout_in_words(spec, evidence),
+    )
     record = replace(
         _record_of(spec),
         judgement=replace(judgement, reasons=(*judgement.reasons, *remarks)),
@@ -80,6 +85,13 @@ def _found_in(document: Path) -> dict[str, Any]:
         return json_object(document.read_bytes()) or {}
     except OSError:
         return {}
+
+
+def _layout_in_words(spec: TrialSpec, evidence: Evidence) -> Iterator[str]:
+    """The disks that joined the pool or left it, where no administration was asked for."""
+    changes = evidence.cut.audited.layout_changes
+    if changes and spec.cell[ADMINISTRATION] is None:
+        yield f"the layout of the pool changed under the load: {', '.join(changes)}"
 
 
 def _measured_in(
