@@ -33,6 +33,12 @@ class AuditDocument(Document):
     """Durable operations that the client had begun, without an acknowledgement at the cut."""
     acknowledged_lately: Count | None = None
     """Durable operations acknowledged within the last second before it."""
+    uncommitted: Count | None = None
+    """Durable operations acknowledged before it, and begun after the first write of the last committed
+    transaction group: no group has them."""
+    logged_ms: Count | None = None
+    """How long before the cut the newest of these became durable in the intent log; None where the log
+    holds none of them."""
     uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
     layout_changes: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
+from torture.oracles.audit.at_risk import AtRisk, at_risk_in
 from torture.oracles.audit.commits import LATE_MS, Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
@@ -30,9 +31,6 @@ from torture.oracles.audit.members import Members
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
-
-_LATELY_MS = 1_000
-"""The audit counts operations acknowledged within this time before the cut."""
 
 
 def audit(
@@ -99,16 +97,15 @@ def audit(
         for finding in auditor.findings
         if finding.event < (waived or {}).get(finding.invariant, math.inf)
     ]
-    since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
-        acknowledged_at=tuple(operations.acknowledged_at),
+        acknowledged_at=tuple(one.acknowledged for one in operations.acknowledged),
         completions=audited_writes,
         txgs=len(auditor.groups.txgs),
         findings=tuple(held),
         waived=len(auditor.findings) - len(held),
         phase=auditor.phases.phase,
         under_way=operations.under_way if operations.has_ledger else None,
-        acknowledged_lately=auditor.acknowledged_since(since_ns) if operations.has_ledger else None,
+        at_risk=auditor.at_risk(cut) if operations.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
         layout_changes=auditor.members.in_words(recording.disks),
     )
@@ -151,10 +148,9 @@ class _Auditor:
             pointed=self._pointed_writes,
             length_shows_metadata=self.length_shows_metadata,
         )
-        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK], late_ms=self.late_ms)
-        self.labels = Labels(
-            labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
-        )
+        uberblocks = self._writes[Role.UBERBLOCK]
+        self.commits = Commits(uberblocks=uberblocks, late_ms=self.late_ms)
+        self.labels = Labels(labels=self._writes[Role.LABEL], uberblocks=uberblocks)
         self.trims = Trims(labels=self.labels)
         self.members = Members(known=(*self._coverages, self.trims, self.extents))
 
@@ -162,10 +158,16 @@ class _Auditor:
     def _coverages(self) -> tuple[Coverage, ...]:
         return *self._writes.values(), self._pointed_writes
 
-    def acknowledged_since(self, time_ns: int) -> int:
-        """How many durable operations were acknowledged at this time of the recording or later."""
-        events = self.recording.events
-        return sum(events[done].time_ns >= time_ns for done in self.operations.acknowledged_at)
+    def at_risk(self, cut: int) -> AtRisk:
+        """The acknowledged operations that a cut now may take."""
+        return at_risk_in(
+            self.recording,
+            self.operations.acknowledged,
+            cut=cut,
+            committed=self.groups.begun_by(self._writes[Role.UBERBLOCK].latest),
+            logged=self.logged,
+            coverages=self._coverages,
+        )
 
     def hear(self, event: Event) -> None:
         """Audit one event."""
@@ -177,7 +179,7 @@ class _Auditor:
                 role = self._hear_write(event)
             case Kind.MARK:
                 self._hear_mark(event)
-            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
+            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT if event.disk not in self.members.outside:
                 self._hear_trim(event)
             case _:
                 for coverage in self._coverages:
@@ -230,8 +232,6 @@ class _Auditor:
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
 
     def _hear_trim(self, event: Event) -> None:
-        if event.disk in self.members.outside:
-            return
         self.extents.hear_trim(event)
         if self._is_of(event, self.trims.hits_used_space):
             self._find(Invariant.TRIMMED_IS_FREE, event)

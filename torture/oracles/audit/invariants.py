@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.evidence.phase import Phase
+from torture.oracles.audit.at_risk import AtRisk
 
 
 class Invariant(StrEnum):
@@ -117,10 +118,8 @@ class Audit:
     """The cut's phase; None where the content of writes does not distinguish them."""
     under_way: int | None
     """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
-    acknowledged_lately: int | None
-    """Durable operations acknowledged in the last second before the cut; None where no load keeps a
-    ledger.
-    """
+    at_risk: AtRisk | None
+    """The durable operations that the cut may take; None where no load keeps a ledger."""
     uncommitted_ms: int | None = None
     """`torture.oracles.audit.commits.Commits.uncommitted_ms` at the cut."""
     layout_changes: tuple[str, ...] = ()
@@ -136,7 +135,7 @@ class Audit:
 
         Only the ledger's marks count where the recording's writes cannot be classified.
         """
-        return Audit(under_way=self.under_way, acknowledged_lately=self.acknowledged_lately)
+        return Audit(under_way=self.under_way, at_risk=self.at_risk and self.at_risk.marks_only())
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""
@@ -150,7 +149,9 @@ class Audit:
             ),
             waived=self.waived or None,
             under_way=self.under_way,
-            acknowledged_lately=self.acknowledged_lately,
+            acknowledged_lately=self.at_risk.lately if self.at_risk else None,
+            uncommitted=self.at_risk.uncommitted if self.at_risk else None,
+            logged_ms=self.at_risk.logged_ms if self.at_risk else None,
             uncommitted_ms=self.uncommitted_ms,
             layout_changes=self.layout_changes,
             took_ms=took_ms,

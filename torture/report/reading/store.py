@@ -18,7 +18,11 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.accelerators import accelerators, notes_on_accelerators
-from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
+from torture.report.reading.chosen import (
+    notes_on_confirmations,
+    notes_on_lower_bounds,
+    notes_on_manifests,
+)
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
 from torture.report.reading.linux_versions import kernels, notes_on_kernels
@@ -79,6 +83,7 @@ class Store:
             *notes_on_accelerators(sql),
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
+            *notes_on_lower_bounds(sql),
             *notes_on_repeats(sql),
         )
         self.zfs_versions, self.kernels = tuple(zfs_versions(sql)), tuple(kernels(sql))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from suites.selftest.unit.oracles.test_audit_labels import (
     uberblocks,
 )
 from torture.facts.axes.sync import Sync
+from torture.facts.recording.events import Kind, RecordedDisk
+from torture.oracles.audit import disk_writes
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.invariants import Audit, Invariant
 
@@ -58,8 +61,43 @@ def ends_group(story: Story, txg: int) -> None:
     story.flush()
 
 
-def audited(story: Story) -> Audit:
-    return audit(story.recorded(), cut=len(story.events) - 1, sync=Sync.STANDARD)
+def audited(story: Story, *, disks: tuple[RecordedDisk, ...] = ()) -> Audit:
+    recording = story.recorded()
+    recording = replace(recording, disks=disks or recording.disks)
+    return audit(recording, cut=len(story.events) - 1, sync=Sync.STANDARD)
+
+
+def recorded_in(folder: Path) -> Audit:
+    """The audit of a NAS's recording, of which labels, uberblocks and flushes are left."""
+    document = json.loads(RECORDED.read_text())
+    disks = tuple(
+        RecordedDisk(name=disk["name"], size=disk["size"], sector=512, physical_sector=4096)
+        for disk in document["disks"]
+    )
+    story, numbers = Story(folder=folder), list[int]()
+    for kind, disk, *rest in document["events"]:
+        match Kind(kind), rest:
+            case Kind.WRITE_SUBMIT, [offset, text]:
+                payload = zlib.decompress(b64decode(text))
+                numbers.append(story.submit(payload, disk=disk, offset=offset))
+            case Kind.FLUSH_SUBMIT, []:
+                numbers.append(story.begin_flush(disk=disk))
+            case _, [submission]:
+                numbers.append(story.complete(numbers[submission]))
+    return audited(story, disks=disks)
+
+
+def test_a_log_device_that_left_and_came_back_under_load_breaks_no_rule(tmp_path: Path) -> None:
+    found = recorded_in(tmp_path)
+    assert found.findings == ()
+    assert found.layout_changes == ("slog0 left", "slog0 joined")
+
+
+def test_the_same_labels_of_a_disk_that_stays_break_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_writes, "change_in", lambda *_: None)
+    assert Invariant.TXG_IS_DURABLE in {one.invariant for one in recorded_in(tmp_path).findings}
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
