@@ -30,6 +30,22 @@ def is_at_risk(record: TrialRecord) -> bool | None:
     return _has_something_in(record.cut.audit, window_ms=_window_ms(record.cut.view, cell))
 
 
+def is_lie_at_risk(record: TrialRecord) -> bool | None:
+    """Whether a log whose disks lie had an acknowledged operation to lose at the cut.
+
+    None where a disk of the log does not lie, and where the record does not say it.
+    """
+    try:
+        disks = _log_disks(record.cut.view, Cell.parse(record.cell))
+    except ValueError:
+        return None
+    lies_ms = [disk["lying_ms"] for disk in disks if "lying_ms" in disk]
+    audit = record.cut.audit
+    if not lies_ms or len(lies_ms) < len(disks) or audit.uncommitted is None:
+        return None
+    return _has_something_in(audit, window_ms=min(lies_ms))
+
+
 def _cell_of(record: TrialRecord) -> Cell | None:
     try:
         cell = Cell.parse(record.cell)
@@ -40,14 +56,22 @@ def _cell_of(record: TrialRecord) -> Cell | None:
 
 def _window_ms(view: Mapping[str, Any], cell: Cell) -> float:
     """A cut takes only logged operations that became durable so shortly before it."""
-    disks: Mapping[str, Mapping[str, Any]] = view.get("disks", {})
-    place = "data" if is_log_on_data_disks(cell) else "slog"
     bounds = (
-        min(disk.get("lying_ms") or math.inf, disk.get("held_ms") or math.inf)
-        for serial, disk in disks.items()
-        if serial.startswith(place) and disk.get("policy") != GONE
+        min(disk.get("lying_ms", math.inf), disk.get("held_ms", math.inf))
+        for disk in _log_disks(view, cell)
     )
     return min(bounds, default=math.inf)
+
+
+def _log_disks(view: Mapping[str, Any], cell: Cell) -> list[Mapping[str, Any]]:
+    """The states of the disks with the intent log, without those that are gone."""
+    place = "data" if is_log_on_data_disks(cell) else "slog"
+    disks: Mapping[str, Mapping[str, Any]] = view.get("disks", {})
+    return [
+        disk
+        for serial, disk in disks.items()
+        if serial.startswith(place) and disk.get("policy") != GONE
+    ]
 
 
 def _has_something_in(audit: AuditDocument, *, window_ms: float) -> bool | None:
