@@ -51,10 +51,13 @@ def change_in(event: Event, payload: bytes) -> Change | None:
 
 
 def _number(label: bytes, name: str) -> int | None:
-    """A number of the label's outer list, in XDR (`module/nvpair/nvpair.c`, `nvs_xdr_nvpair`)."""
+    """The last number of this name, in XDR (`module/nvpair/nvpair.c`, `nvs_xdr_nvpair`).
+
+    `create_txg` is in the trees of vdevs, too; the label's own is added behind them.
+    """
     key = name.encode()
     head = struct.pack(">I", len(key)) + key + bytes(-len(key) % 4) + struct.pack(">II", 8, 1)
-    place = label.find(head)
+    place = label.rfind(head)
     found = label[place + len(head) : place + len(head) + 8]
     return None if place < 0 or len(found) < 8 else int.from_bytes(found, "big")
 

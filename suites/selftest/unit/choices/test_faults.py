@@ -112,6 +112,29 @@ def test_a_detection_counts_trials_that_broke_the_guarantee_of_its_cell() -> Non
     assert detection.rate_in_words.startswith("1 of 3 [")
 
 
+def test_a_lie_counts_only_cuts_with_something_acknowledged_to_take() -> None:
+    fault = find("lies-for-50-ms")
+    assert fault is not None
+    view = {"disks": {"data0": {"policy": "lying", "lying_ms": 50}}}
+
+    def cut_of(logged_ms: int) -> CutDocument:
+        return CutDocument(view=view, audit=AuditDocument(uncommitted=2, logged_ms=logged_ms))
+
+    def in_its_cell(verdict: Verdict, cut: CutDocument) -> TrialRecord:
+        data = {"data": Verdict.CORRUPTED} if verdict is Verdict.CORRUPTED else {}
+        return replace(record(verdict, cut=cut, verdicts=data), cell=fault.cell)
+
+    young, old = cut_of(20), cut_of(80)
+    records = [
+        in_its_cell(Verdict.INTACT, old),
+        in_its_cell(Verdict.INTACT, young),
+        in_its_cell(Verdict.CORRUPTED, young),
+        in_its_cell(Verdict.CORRUPTED, old),
+    ]
+    detection = detect(fault, records)
+    assert (detection.detected, detection.cuts, detection.without_risk) == (2, 3, 1)
+
+
 def test_a_prediction_holds_while_the_interval_allows_it() -> None:
     seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
     assert detect(FAULT, [seen] * 3).is_as_predicted

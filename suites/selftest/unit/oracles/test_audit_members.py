@@ -117,6 +117,15 @@ def test_labels_of_a_disk_that_joins_or_leaves_break_no_rule(
     assert found.layout_changes == (change,)
 
 
+def test_the_group_of_creation_of_another_disk_in_the_same_label_does_not_count(
+    story: Story,
+) -> None:
+    """The label of a replaced disk has the tree of its former mirror."""
+    tree, own = label(create_txg=4)[:24], label(txg=0, create_txg=0)
+    initialises(story, tree + own[: -len(tree) - 40] + own[-40:])
+    assert audited(story).layout_changes == ("b left",)
+
+
 def test_a_disk_that_left_may_be_used_for_something_else(story: Story) -> None:
     story.write(BLOCK, offset=6 << 20, disk=1)
     initialises(story, LEAVING)
