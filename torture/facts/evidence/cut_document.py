@@ -37,8 +37,8 @@ class AuditDocument(Document):
     """Durable operations acknowledged before it, and begun after the first write of the last committed
     transaction group: no group has them."""
     logged_ms: Count | None = None
-    """How long before the cut the newest of these became durable in the intent log; None where the log
-    holds none of them."""
+    """How long before the cut the newest of these became durable in the intent log, or was written
+    there without a flush; None where the log is not known to hold any."""
     uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
     layout_changes: tuple[str, ...] = ()

@@ -27,8 +27,8 @@ class AtRisk:
     uncommitted: int | None
     """Those that began after the last committed group began to be written."""
     logged_ms: int | None
-    """How long before the cut the newest of these became durable in the intent log; None where the
-    log holds none of them."""
+    """How long before the cut the newest of these became durable in the intent log, or was written
+    there without a flush; None where the log is not known to hold any."""
 
     def marks_only(self) -> AtRisk:
         """The facts that do not depend on the role of a write."""
@@ -57,7 +57,8 @@ def at_risk_in(
         lately += events[one.acknowledged].time_ns >= now_ns - _LATELY_MS * _NS_PER_MS
         if one.begun >= committed:
             uncommitted += 1
-            times = [covered_at.get(write, now_ns) for write in logged.blocks_of(one.number)]
+            blocks = logged.blocks_of(one.number)
+            times = [covered_at.get(write, events[write].time_ns) for write in blocks]
             logged_ns += [max(times)] if times else []
     logged_ms = round((now_ns - max(logged_ns)) / _NS_PER_MS) if logged_ns else None
     return AtRisk(lately=lately, uncommitted=uncommitted, logged_ms=logged_ms)

@@ -76,9 +76,12 @@ def _log_disks(view: Mapping[str, Any], cell: Cell) -> list[Mapping[str, Any]]:
 
 def _has_something_in(audit: AuditDocument, *, window_ms: float) -> bool | None:
     if audit.uncommitted is not None:
-        is_young = audit.logged_ms is None or audit.logged_ms < window_ms
-        return audit.uncommitted > 0 and is_young
-    is_wide = audit.uncommitted_ms is None or audit.uncommitted_ms >= _LATELY_MS
+        if not audit.uncommitted or window_ms == math.inf:
+            return audit.uncommitted > 0
+        return None if audit.logged_ms is None else audit.logged_ms < window_ms
+    since_ms = audit.uncommitted_ms
+    # unknown where groups were written and none was committed
+    is_wide = since_ms >= _LATELY_MS if since_ms is not None else bool(audit.txgs)
     if audit.acknowledged_lately is None or not is_wide or window_ms < _LATELY_MS:
         return None
     return audit.acknowledged_lately > 0

@@ -57,6 +57,7 @@ def record(
         ("iscsi-standard-noslog-nocacheflush-btrfs-bothdie", True),
         ("iscsi-always-noslog-zilnocacheflush-btrfs-bothdie", True),
         ("iscsi-always-plp-zilnocacheflush-btrfs-bothdie", False),
+        ("iscsi-always-noslog-mirrored-zilnocacheflush-btrfs-bothdie", False),
         ("iscsi-standard-noslog-btrfs-nasonly", False),
         ("iscsi-always-noslog-btrfs-bothdie", False),
         ("smb-standard-noslog-files-bothdie", False),
@@ -92,16 +93,24 @@ def test_cuts_with_nothing_at_risk_do_not_count() -> None:
         ({"policy": "lying", "lying_ms": 700}, 699, True),
         ({"policy": "lying", "lying_ms": 700}, 700, False),
         ({"policy": "subset", "lying_ms": 700, "held_ms": 900}, 800, False),
+        ({"policy": "lying", "lying_ms": 700}, None, None),
         ({"policy": "gone"}, 5000, True),
+        ({"policy": "gone"}, None, True),
     ],
 )
 def test_a_log_device_takes_only_the_operations_that_it_lies_about(
-    disk: dict[str, Any], logged_ms: int, expected: bool
+    disk: dict[str, Any], logged_ms: int | None, expected: bool | None
 ) -> None:
     one = record(
         LYING, view={"slog0": disk, "data0": {"held_ms": 1}}, uncommitted=2, logged_ms=logged_ms
     )
     assert is_at_risk(one) is expected
+
+
+def test_a_group_that_was_never_flushed_commits_nothing() -> None:
+    name = "iscsi-standard-noslog-nocacheflush-btrfs-bothdie"
+    assert is_at_risk(record(name, acknowledged_lately=3, txgs=4)) is True
+    assert is_at_risk(record(name, acknowledged_lately=3, txgs=0)) is None
 
 
 def test_older_records_say_it_by_their_last_second() -> None:
