@@ -16,21 +16,21 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.at_risk import AtRisk, at_risk_in
 from torture.oracles.audit.commits import LATE_MS, Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
+from torture.oracles.audit.due.at_risk import AtRisk, at_risk_in
 from torture.oracles.audit.due.completions import Completions, overdue_in
 from torture.oracles.audit.due.durable import durable_in
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
-from torture.oracles.audit.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.logged import Contents, Logged
-from torture.oracles.audit.members import Members
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
+from torture.oracles.audit.vdevs.labels import Labels, Trims, is_partition_table, is_probe
+from torture.oracles.audit.vdevs.members import Members
 
 
 def audit(

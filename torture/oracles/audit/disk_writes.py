@@ -12,7 +12,7 @@ from itertools import pairwise
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import LogBlock, log_blocks_in
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
-from torture.oracles.audit.members import Change, change_in
+from torture.oracles.audit.vdevs.members import Change, change_in
 
 FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
 """Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
@@ -42,7 +42,7 @@ class DiskWrite:
     ZIL's, since the log block is in flight with it.
     """
     change: Change | None
-    """The change of the pool's layout that it makes (`torture.oracles.audit.members`)."""
+    """The change of the pool's layout that it makes (`torture.oracles.audit.vdevs.members`)."""
     is_mixed: bool = False
     """Whether the write may hold a column of a split log block and other data."""
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.evidence.phase import Phase
-from torture.oracles.audit.at_risk import AtRisk
+from torture.oracles.audit.due.at_risk import AtRisk
 
 
 class Invariant(StrEnum):
@@ -30,7 +30,7 @@ class Invariant(StrEnum):
     """
     LABELS_TAKE_TURNS = "labels-take-turns"
     """Labels are covered before the next uberblock is written, and uberblocks before the next labels
-    (`torture.oracles.audit.labels`).
+    (`torture.oracles.audit.vdevs.labels`).
     """
     ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
     """An operation's acknowledgement needs a commit, and its first blocks of the ZIL must be covered.
@@ -65,7 +65,7 @@ class Invariant(StrEnum):
     """
     TRIMMED_IS_FREE = "trimmed-is-free"
     """Trims and zeroes spare labels, uberblocks, and ZIL blocks with uncommitted records
-    (`torture.oracles.audit.labels.Trims`).
+    (`torture.oracles.audit.vdevs.labels.Trims`).
     """
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """Completed requests of the client's disk are durable (`torture.oracles.audit.due.completions`)."""

@@ -18,15 +18,12 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.accelerators import accelerators, notes_on_accelerators
-from torture.report.reading.chosen import (
-    notes_on_confirmations,
-    notes_on_lower_bounds,
-    notes_on_manifests,
-)
+from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
 from torture.report.reading.linux_versions import kernels, notes_on_kernels
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
+from torture.report.reading.lower_bounds import notes_on_lower_bounds
 from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats

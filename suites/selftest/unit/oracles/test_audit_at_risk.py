@@ -9,7 +9,7 @@ import pytest
 from suites.selftest.unit.audit_story import BLOCK, Story, uberblock
 from suites.selftest.unit.oracles.test_audit_returns import block_of
 from torture.facts.axes.sync import Sync
-from torture.oracles.audit.at_risk import AtRisk
+from torture.oracles.audit.due.at_risk import AtRisk
 
 
 @pytest.fixture

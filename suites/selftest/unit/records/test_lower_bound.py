@@ -1,4 +1,4 @@
-"""A cell that must lose, and does not, is told: its setting may not be in effect."""
+"""A cell that must lose, and does not, is red: its setting may not be in effect."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_cell_must_lose_where_data_are_in_memory_or_on_a_log_that_forgets(
     assert must_lose(Cell.parse(name)) is expected
 
 
-def test_eight_cuts_at_risk_without_a_loss_are_told_and_seven_are_not() -> None:
+def test_eight_cuts_at_risk_without_a_loss_are_red_and_seven_are_not() -> None:
     assert too_safe_in_words([record()] * 7) == ""
     assert "none of 8 cuts" in too_safe_in_words([record()] * 8)
     assert too_safe_in_words([*[record()] * 20, record(lost=1)]) == ""

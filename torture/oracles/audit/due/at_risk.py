@@ -27,8 +27,8 @@ class AtRisk:
     uncommitted: int | None
     """Those that began after the last committed group began to be written."""
     logged_ms: int | None
-    """How long before the cut the newest of these became durable in the intent log, or was written
-    there without a flush; None where the log is not known to hold any."""
+    """How long before the cut the newest of these became durable in the log, or was written there
+    without a flush. None where that is unknown."""
 
     def marks_only(self) -> AtRisk:
         """The facts that do not depend on the role of a write."""
