@@ -33,7 +33,8 @@ def is_at_risk(record: TrialRecord) -> bool | None:
 def is_lie_at_risk(record: TrialRecord) -> bool | None:
     """Whether a log whose disks lie had an acknowledged operation to lose at the cut.
 
-    None where a disk of the log does not lie, and where the record does not say it.
+    None where a disk of the log does not lie, and where the record does not say it. An operation's
+    names become durable later than its data, up to the acknowledgement: `logged_ms` is of the data.
     """
     try:
         disks = _log_disks(record.cut.view, Cell.parse(record.cell))
@@ -43,7 +44,10 @@ def is_lie_at_risk(record: TrialRecord) -> bool | None:
     audit = record.cut.audit
     if not lies_ms or len(lies_ms) < len(disks) or audit.uncommitted is None:
         return None
-    return _has_something_in(audit, window_ms=min(lies_ms))
+    is_quiet = audit.acknowledged_lately == 0 and max(lies_ms) < _LATELY_MS
+    if audit.uncommitted == 0 or is_quiet:
+        return False
+    return True if _has_something_in(audit, window_ms=min(lies_ms)) else None
 
 
 def _cell_of(record: TrialRecord) -> Cell | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE_BYTES = 16384
-STRIDE_BYTES = 256 * 1024
+STRIDE_BYTES = 1 << 20
 """At this distance the rest of a device is looked at: garbage of this length cannot hide."""
 _LOOK_BYTES = 4096
 _REPORTED_MAX = 12

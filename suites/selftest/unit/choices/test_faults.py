@@ -117,22 +117,28 @@ def test_a_lie_counts_only_cuts_with_something_acknowledged_to_take() -> None:
     assert fault is not None
     view = {"disks": {"data0": {"policy": "lying", "lying_ms": 50}}}
 
-    def cut_of(logged_ms: int) -> CutDocument:
-        return CutDocument(view=view, audit=AuditDocument(uncommitted=2, logged_ms=logged_ms))
+    def cut_of(uncommitted: int, lately: int = 1) -> CutDocument:
+        audit = AuditDocument(
+            uncommitted=uncommitted,
+            acknowledged_lately=lately,
+            logged_ms=80 if uncommitted else None,
+        )
+        return CutDocument(view=view, audit=audit)
 
     def in_its_cell(verdict: Verdict, cut: CutDocument) -> TrialRecord:
         data = {"data": Verdict.CORRUPTED} if verdict is Verdict.CORRUPTED else {}
         return replace(record(verdict, cut=cut, verdicts=data), cell=fault.cell)
 
-    young, old = cut_of(20), cut_of(80)
+    young, old = cut_of(2), cut_of(0)
     records = [
         in_its_cell(Verdict.INTACT, old),
         in_its_cell(Verdict.INTACT, young),
         in_its_cell(Verdict.CORRUPTED, young),
         in_its_cell(Verdict.CORRUPTED, old),
+        in_its_cell(Verdict.INTACT, cut_of(2, lately=0)),
     ]
     detection = detect(fault, records)
-    assert (detection.detected, detection.cuts, detection.without_risk) == (2, 3, 1)
+    assert (detection.detected, detection.cuts, detection.without_risk) == (2, 3, 2)
 
 
 def test_a_prediction_holds_while_the_interval_allows_it() -> None:
