@@ -13,6 +13,7 @@ from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.outcome_in_words import breaches_in_words
 from torture.records.record.trials import TrialRecord, needing_attention
+from torture.records.scoring.lower_bound import too_safe_in_words
 from torture.trials.campaign.campaign import Campaign
 
 
@@ -21,7 +22,10 @@ def test_cell_keeps_its_guarantee(
     running: Running,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Fails when a trial is worse than guaranteed, or broken off, or when no cut says anything."""
+    """Fails when a trial is worse than guaranteed, or broken off, or when no cut says anything.
+
+    Fails, too, when a cell that must lose does not.
+    """
     running.wait_for(cell)
     campaign = running.campaign
     records = campaign.records_of(cell)
@@ -34,6 +38,8 @@ def test_cell_keeps_its_guarantee(
         f"{record.trial} is inconclusive, in {campaign.run.folder}:\n  {record.error}"
         for record in needing_attention(records)
     ]
+    if too_safe := too_safe_in_words(records):
+        complaints.append(too_safe)
     if complaints:
         pytest.fail("\n".join(complaints), pytrace=False)
 

@@ -137,6 +137,7 @@ def _table(detections: list[Detection]) -> Table:
         "detected [95 %]",
         "seen by",
         "lost where confirmed",
+        "nothing at risk",
         "cuts for 95 %",
         "predicted",
     ):
@@ -150,6 +151,7 @@ def _table(detections: list[Detection]) -> Table:
             detection.rate_in_words,
             seen or "nothing",
             f"{detection.confirmed_lost} of {detection.confirmed}" if detection.confirmed else "",
+            str(detection.without_risk or ""),
             cuts_in_words(detection.rate),
             f"{detection.predicted_by}, {detection.predicted_cuts}"
             + ("" if detection.is_as_predicted else " (not so)"),

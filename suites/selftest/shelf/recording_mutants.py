@@ -15,7 +15,8 @@ RECORDING_MUTANTS = (
         right="  const Role role = role_of(data, length);\n",
         wrong="  const Role role = role_of(data, length);\n"
         "  if (THIS_MUTANT && offset == 0) {\n"
-        "    map_.set(offset, length, true, recorder_.store(number_, data, length));\n"
+        "    const uint64_t place = recorder_.store(number_, data, length, checksum(data, length));\n"
+        "    map_.set(offset, length, true, place);\n"
         "    return;\n"
         "  }\n",
     ),

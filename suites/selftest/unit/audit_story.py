@@ -75,9 +75,17 @@ def log_of(*parts: bytes, is_split: bool = False) -> bytes:
     return (chain.ljust(184, b"\0") + records).ljust(4096, b"\0")
 
 
-def label() -> bytes:
+def label(**numbers: int) -> bytes:
+    """`numbers`: the pairs of its list, as XDR."""
+    pairs = b"".join(
+        struct.pack(">I", len(name))
+        + name.encode()
+        + bytes(-len(name) % 4)
+        + struct.pack(">IIQ", 8, 1, value)
+        for name, value in numbers.items()
+    )
     checksum = struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(40, b"\0")
-    return bytes(LABEL_BYTES - len(checksum)) + checksum
+    return pairs.ljust(LABEL_BYTES - len(checksum), b"\0") + checksum
 
 
 @dataclass

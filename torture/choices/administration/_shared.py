@@ -52,14 +52,6 @@ there.
 """
 
 
-UNLABELLED = frozenset(
-    {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS, Invariant.UBERBLOCK_IS_DURABLE}
-)
-"""The labels of a disk that has left the pool are overwritten, with everything around them. This
-happens once its group is synced, beside the next one. ZFS does not flush these writes
-(`vdev_label_init` with `VDEV_LABEL_REMOVE`): they belong to no group."""
-
-
 def has_resilvered(pool: dict[str, Any]) -> bool:
     """Whether the last resilver, also a sequential one, has ended, and no other one goes on.
 

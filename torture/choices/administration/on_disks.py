@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from torture.choices.administration._shared import (
     COPIED,
-    UNLABELLED,
     ballast_script,
     has_resilvered,
 )
@@ -180,7 +179,6 @@ _LOGS = (
         script=f"zpool remove {POOL} {BY_ID}{_LOG}",
         read=read_log_removed,
         needs_log_device=True,
-        waived=UNLABELLED,
         start=(uberblocks(most=8), SOON),
         amid=(uberblocks(least=4, most=24), blocks(disk="data0", least=20, most=300)),
     ),
@@ -215,7 +213,6 @@ _REMOVE = Administration(
     spares=1,
     layouts=frozenset({Layout.SINGLE}),
     moves_blocks=True,
-    waived=UNLABELLED,
     start=(uberblocks(most=12), SOON),
     amid=(blocks(disk="data0", least=40, most=400),),
     is_walked=True,
@@ -272,7 +269,7 @@ _REPLACE = Administration(
     prepare=ballast_script(mib=32),
     spares=1,
     layouts=frozenset({Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1, Layout.RAIDZ2}),
-    waived=COPIED | UNLABELLED,
+    waived=COPIED,
     moves_blocks=True,
     start=_ATTACH.start,
     amid=_ATTACH.amid,

@@ -4,6 +4,21 @@ from torture.choices.faults.protocol import Fault, Layer, Sight
 from torture.facts.recording.crash_state import DiskState, Policy
 
 FAULTS = (
+    # No flush covers writes younger than 2 s, as of a disk whose cache forgets its youngest content.
+    #
+    # With flushes every 50 ms that is a lie about the last 2 s. Operations acknowledged in that time
+    # are lost unless a group has them, and the group is as young.
+    Fault(
+        name="flush-of-old-only",
+        layer=Layer.DISK,
+        words="a disk's flushes cover nothing younger than 2 s",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.DATA,
+        cuts=1,
+        bound_to=frozenset({"layout"}),
+        aim="acknowledged",
+        survivors={"data0": DiskState(policy=Policy.LYING, lying_ms=2_000)},
+    ),
     # A leg of a mirror had not done its last 10 s of flushes, and had acknowledged them.
     #
     # ZFS takes the newer leg's uberblock, reads that leg's blocks, and heals the other leg: nothing
@@ -40,6 +55,21 @@ FAULTS = (
         bound_to=frozenset({"layout"}),
         aim="acknowledged",
         survivors={"data0": DiskState(policy=Policy.LYING, lying_ms=50)},
+    ),
+    # A log device dies 5 ms before the cut: it acknowledges flushes to the end, and does none.
+    #
+    # The acknowledgement of a flushed operation takes longer than that through emulated guests. Only
+    # cuts with such an operation count, and few have one.
+    Fault(
+        name="log-dies-early",
+        layer=Layer.DISK,
+        words="a log device dies 5 ms before the cut",
+        cell="iscsi-always-plp-ext4-bothdie",
+        seen_by=Sight.DATA,
+        cuts=4,
+        bound_to=frozenset({"slog"}),
+        aim="acknowledged",
+        survivors={"slog0": DiskState(policy=Policy.LYING, lying_ms=5)},
     ),
     # The legs of a mirrored SLOG differ: one is complete, the other lacks its last 700 ms.
     #

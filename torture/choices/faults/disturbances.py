@@ -1,4 +1,4 @@
-"""Machines that stand still, come late, are busy, or have a wrong clock: nothing may be lost by it."""
+"""Machines that stand still, come late, are busy, or change: nothing may be lost by it."""
 
 from torture.choices.faults.protocol import Fault, Layer
 
@@ -26,6 +26,24 @@ FAULTS = (
         cuts=0,
         in_nas=_BUSY,
         in_client=_BUSY,
+    ),
+    # The log device leaves the pool under the load, and joins it again.
+    #
+    # ZFS overwrites the labels of a device that leaves, and writes those of one that joins, outside of
+    # any transaction group (OpenZFS `module/zfs/vdev_label.c`, `vdev_label_init`).
+    Fault(
+        name="log-device-moved",
+        layer=Layer.NAS,
+        words="the log device leaves and joins again under the load",
+        cell="iscsi-always-plp-ext4-bothdie",
+        seen_by=None,
+        cuts=0,
+        bound_to=frozenset({"slog"}),
+        load_ms=8_000,
+        in_nas=(
+            "setsid sh -c 'sleep 0.5; zpool remove tank virtio-slog0 && "
+            "zpool add -f tank log /dev/disk/by-id/virtio-slog0' </dev/null >/dev/null 2>&1 &"
+        ),
     ),
     # A NAS is away for a minute: the client waits, and no timeout may become a loss.
     Fault(

@@ -95,7 +95,7 @@ class Fault:
     before_mount: str = ""
     """Run in the checking client before it mounts the filesystem, which lies on `{device}`."""
     before_read_back: str = ""
-    """Run in the checking client once it has mounted the filesystem."""
+    """Run in the checking client once it has mounted the filesystem; a bare disk is `{device}`."""
 
     @property
     def is_harmless(self) -> bool:

@@ -35,6 +35,28 @@ FAULTS = (
             "dd of=$file bs=1 seek=1000 conv=notrunc,fsync"
         ),
     ),
+    # 4 MiB of garbage lie on a bare device, where nothing was ever written.
+    Fault(
+        name="garbage-beyond",
+        layer=Layer.DATA,
+        words="garbage lies where nothing was written",
+        cell="iscsi-always-noslog-raw-bothdie",
+        seen_by=Sight.DATA,
+        cuts=1,
+        bound_to=frozenset({"filesystem"}),
+        before_read_back=(
+            "dd if=/dev/urandom of={device} bs=1M seek=300 count=4 conv=notrunc,fsync"
+        ),
+    ),
+    # A file that was durable before the load is gone after recovery.
+    Fault(
+        name="old-file-gone",
+        layer=Layer.DATA,
+        words="a file from before the load is gone",
+        seen_by=Sight.DATA,
+        cuts=1,
+        before_read_back="rm /mnt/load-before/3 && sync -f /mnt",
+    ),
     # The second copy of a block of btrfs's metadata is lost; the first copy is intact.
     #
     # btrfs reads the first of two copies on one device (Linux `fs/btrfs/volumes.c`,

@@ -12,7 +12,7 @@ there.
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import DISKS, FATE, SETTINGS, SLOG, TRANSPORT
+from torture.choices.matrix.axes import DISKS, FATE, LAYOUT, SETTINGS, SLOG, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.durability import (
     acknowledged_sync_of,
@@ -20,6 +20,7 @@ from torture.choices.matrix.durability import (
     names_are_volatile_in,
 )
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Persistence
@@ -69,9 +70,33 @@ def _is_log_forgetful(cell: Cell) -> bool:
     slog = cell[SLOG]
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
-    is_on_data_disks = not slog.legs or cell[SETTINGS].properties.get("logbias") == "throughput"
-    on_data_disks = is_on_data_disks and cell[DISKS] is not Persistence.PLP
+    on_data_disks = is_log_on_data_disks(cell) and cell[DISKS] is not Persistence.PLP
     return on_data_disks or any(leg is not Persistence.PLP for leg in slog.legs)
+
+
+def is_log_on_data_disks(cell: Cell) -> bool:
+    """Whether the intent log lies on the data disks (zfsprops(7), `logbias`)."""
+    return not cell[SLOG].legs or cell[SETTINGS].properties.get("logbias") == "throughput"
+
+
+def must_lose(cell: Cell) -> bool:
+    """Whether at least half of all cuts take acknowledged data that no transaction group has committed.
+
+    The data are in the memory of the NAS alone, or their log lies on one device that forgets it. A cell
+    that merely may lose something has no lower bound. Nor has one with an unflushed log on several
+    devices: some of them may keep it.
+    """
+    if flushed_data_sync_of(cell) is Sync.DISABLED:
+        return True
+    if not flushes_its_log(cell):
+        return _is_log_forgetful(cell) and _is_log_on_one_device(cell)
+    return cell[SLOG].is_forgetful and not is_log_on_data_disks(cell)
+
+
+def _is_log_on_one_device(cell: Cell) -> bool:
+    if is_log_on_data_disks(cell):
+        return cell[LAYOUT] is Layout.SINGLE
+    return len(cell[SLOG].legs) - cell[SLOG].gone_at_cut == 1
 
 
 def flushes_its_log(cell: Cell) -> bool:

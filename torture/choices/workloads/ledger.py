@@ -14,6 +14,7 @@ from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
+from torture.oracles.verdict.blocks.before import not_as_before, with_data_from_before
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.judgement import Findings
@@ -21,6 +22,9 @@ from torture.oracles.verdict.terms import Terms
 
 _FILE_BLOCKS_MAX = 32
 """128 KiB. The read-back of a bare device reads all of it, so its regions are shorter."""
+
+_FILES_BEFORE, _FILE_BEFORE_BYTES = 8, 16384
+"""As the guest's `vmimages/client/load/beside.py` reads them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,24 +54,36 @@ class Ledger(GuestWorkload):
             "blocks_per_file_max": 12 if place.directory is None else _FILE_BLOCKS_MAX,
             "duration_ms": LOAD_LIFE_MS,
             "port": PORT,
+            "before": 0 if place.directory is None else _FILES_BEFORE,
             **where,
         }
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """Make a directory of its own: `lost+found` is not the load's."""
-        return f"mkdir {job['directory']}" if "directory" in job else ""
+        """Make its directory, as `lost+found` is not its own, and a directory that it leaves alone."""
+        if "directory" not in job:
+            return ""
+        own, before = job["directory"], f"{job['directory']}-before"
+        line = '"$number was here before the load"'
+        return (
+            f"mkdir {own} {before} && for number in $(seq 0 {job['before'] - 1}); do "
+            f"yes {line} | head -c {_FILE_BEFORE_BYTES} > {before}/$number || exit 1; done"
+        )
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
         readback = read_of(evidence, terms, document, parse=parse_readback)
-        return consult(
+        ignores_errors = evidence.ignores_read_errors
+        found = consult(
             evidence.ledger,
             readback,
             cut_ms=evidence.cut_ms,
             tears_sectors=terms.tears_sectors,
-            ignores_errors=evidence.ignores_read_errors,
+            ignores_errors=ignores_errors,
             excuses_names=terms.excuses_names,
+        )
+        return with_data_from_before(
+            found, not_as_before(evidence.ledger, readback, ignores_errors=ignores_errors)
         )
 
 

@@ -9,6 +9,7 @@ from torture.facts.evidence.documents import Count, Document, Finite
 from torture.facts.evidence.ledger import Ledger, cut_after, parse_ledger
 
 _ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_ms")
+_TEXTS = ("findings", "layout_changes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,8 +32,16 @@ class AuditDocument(Document):
     """Durable operations that the client had begun, without an acknowledgement at the cut."""
     acknowledged_lately: Count | None = None
     """Durable operations acknowledged within the last second before it."""
+    uncommitted: Count | None = None
+    """Durable operations acknowledged before it, and begun after the first write of the last committed
+    transaction group: no group has them."""
+    logged_ms: Count | None = None
+    """How long before the cut the newest of these became durable in the log, or was written there
+    without a flush. None where that is unknown."""
     uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
+    layout_changes: tuple[str, ...] = ()
+    """The disks that joined the pool or left it before the cut, e.g. `slog0 left`."""
     took_ms: Count | None = None
     """Time of a processor, without other work of the host; before 0.5 by the clock."""
 
@@ -52,7 +61,8 @@ class AuditDocument(Document):
         # a twin (`torture.facts.evidence.exact_documents`) cannot be replaced
         own = {name: getattr(self, name) for name in AuditDocument.names()}
         sums = {name: added(name) for name in _ADDED}
-        return AuditDocument(**own | sums | {"findings": (*self.findings, *later.findings)})
+        texts = {name: (*getattr(self, name), *getattr(later, name)) for name in _TEXTS}
+        return AuditDocument(**own | sums | texts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,6 +63,8 @@ class Hello:
     """The number of writers that work at once; 0 where an older ledger lacks it."""
     device_bytes: int | None = None
     """The size of the load's bare device; None for files, and for older ledgers."""
+    before: int = 0
+    """The number of files that were made before the load; older loads made none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

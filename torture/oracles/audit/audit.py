@@ -19,19 +19,18 @@ from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.oracles.audit.commits import LATE_MS, Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
+from torture.oracles.audit.due.at_risk import AtRisk, at_risk_in
 from torture.oracles.audit.due.completions import Completions, overdue_in
 from torture.oracles.audit.due.durable import durable_in
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
-from torture.oracles.audit.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.logged import Contents, Logged
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
-
-_LATELY_MS = 1_000
-"""The audit counts operations acknowledged within this time before the cut."""
+from torture.oracles.audit.vdevs.labels import Labels, Trims, is_partition_table, is_probe
+from torture.oracles.audit.vdevs.members import Members
 
 
 def audit(
@@ -98,17 +97,17 @@ def audit(
         for finding in auditor.findings
         if finding.event < (waived or {}).get(finding.invariant, math.inf)
     ]
-    since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
-        acknowledged_at=tuple(operations.acknowledged_at),
+        acknowledged_at=tuple(one.acknowledged for one in operations.acknowledged),
         completions=audited_writes,
         txgs=len(auditor.groups.txgs),
         findings=tuple(held),
         waived=len(auditor.findings) - len(held),
         phase=auditor.phases.phase,
         under_way=operations.under_way if operations.has_ledger else None,
-        acknowledged_lately=auditor.acknowledged_since(since_ns) if operations.has_ledger else None,
+        at_risk=auditor.at_risk(cut) if operations.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
+        layout_changes=auditor.members.in_words(recording.disks),
     )
 
 
@@ -138,6 +137,7 @@ class _Auditor:
     logged: Logged = field(default_factory=Logged)
     contents: Contents = field(default_factory=Contents)
     extents: Extents = field(default_factory=Extents)
+    members: Members = field(init=False)
     labels: Labels = field(init=False)
     trims: Trims = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
@@ -148,20 +148,26 @@ class _Auditor:
             pointed=self._pointed_writes,
             length_shows_metadata=self.length_shows_metadata,
         )
-        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK], late_ms=self.late_ms)
-        self.labels = Labels(
-            labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
-        )
+        uberblocks = self._writes[Role.UBERBLOCK]
+        self.commits = Commits(uberblocks=uberblocks, late_ms=self.late_ms)
+        self.labels = Labels(labels=self._writes[Role.LABEL], uberblocks=uberblocks)
         self.trims = Trims(labels=self.labels)
+        self.members = Members(known=(*self._coverages, self.trims, self.extents))
 
     @property
     def _coverages(self) -> tuple[Coverage, ...]:
         return *self._writes.values(), self._pointed_writes
 
-    def acknowledged_since(self, time_ns: int) -> int:
-        """How many durable operations were acknowledged at this time of the recording or later."""
-        events = self.recording.events
-        return sum(events[done].time_ns >= time_ns for done in self.operations.acknowledged_at)
+    def at_risk(self, cut: int) -> AtRisk:
+        """The acknowledged operations that a cut now may take."""
+        return at_risk_in(
+            self.recording,
+            self.operations.acknowledged,
+            cut=cut,
+            committed=self.groups.begun_by(self._writes[Role.UBERBLOCK].latest),
+            logged=self.logged,
+            coverages=self._coverages,
+        )
 
     def hear(self, event: Event) -> None:
         """Audit one event."""
@@ -173,7 +179,7 @@ class _Auditor:
                 role = self._hear_write(event)
             case Kind.MARK:
                 self._hear_mark(event)
-            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
+            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT if event.disk not in self.members.outside:
                 self._hear_trim(event)
             case _:
                 for coverage in self._coverages:
@@ -184,6 +190,8 @@ class _Auditor:
         """The write's role; None for data that the intent log points to and for a partition table."""
         written = self.disk_writes[event.seq]
         role = written.role
+        if self.members.hear(event, written.change):
+            return None
         if role is Role.UBERBLOCK:
             self._hear_uberblock(event, written.txg or 0)
         elif role is Role.LABEL:
@@ -199,11 +207,9 @@ class _Auditor:
             self._pointed_writes.submit(event)
             return None
         elif role in TXG_ROLES:
-            if event.seq not in self.pointed.undecided and self.groups.hear_write(event):
-                uberblocks = self._writes[Role.UBERBLOCK].uncovered
-                # `vdev_label_init` writes uberblocks of txg 0 to a new disk: no flush is due for them
-                if late := [number for number in uberblocks if self.disk_writes[number].txg]:
-                    self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
+            is_first = event.seq not in self.pointed.undecided and self.groups.hear_write(event)
+            if is_first and (late := self._writes[Role.UBERBLOCK].uncovered):
+                self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
             self.commits.hear_write_of_txg(event)
             if event.seq not in self.pointed.undecided:
                 self.extents.hear_write(event)
@@ -236,8 +242,6 @@ class _Auditor:
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         self.contents.hear_uberblock(event)
-        if not txg:
-            return  # the disk is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg

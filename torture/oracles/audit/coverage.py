@@ -46,6 +46,11 @@ class Coverage:
         """Note the submission of a write."""
         self._under_way[event.seq] = event
 
+    def forget(self, disk: int) -> None:
+        """Drop the writes of a disk that has left the pool: nothing depends on them."""
+        self._under_way = {seq: one for seq, one in self._under_way.items() if one.disk != disk}
+        self._completed.pop(disk, None)
+
     def hear(self, event: Event) -> None:
         """Note any event other than a submission of a write."""
         disk = -1 if event.disk is None else event.disk

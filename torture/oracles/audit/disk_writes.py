@@ -12,6 +12,7 @@ from itertools import pairwise
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import LogBlock, log_blocks_in
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
+from torture.oracles.audit.vdevs.members import Change, change_in
 
 FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
 """Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
@@ -33,13 +34,15 @@ class DiskWrite:
     event: Event
     role: Role
     txg: int | None
-    """The transaction group of an uberblock; None for other writes."""
+    """The transaction group of an uberblock; None for other writes, and for group 0."""
     log_blocks: tuple[LogBlock, ...]
     """The log blocks in this write.
 
     A write that merges data with a log block behind them begins like data. It still counts as the
     ZIL's, since the log block is in flight with it.
     """
+    change: Change | None
+    """The change of the pool's layout that it makes (`torture.oracles.audit.vdevs.members`)."""
     is_mixed: bool = False
     """Whether the write may hold a column of a split log block and other data."""
 
@@ -68,8 +71,9 @@ def _disk_write(event: Event, payload: bytes) -> DiskWrite:
     return DiskWrite(
         event=event,
         role=Role.ZIL if log_blocks and role in TXG_ROLES else role,
-        txg=txg_of(payload) if role is Role.UBERBLOCK else None,
+        txg=(txg_of(payload) or None) if role is Role.UBERBLOCK else None,
         log_blocks=log_blocks,
+        change=change_in(event, payload),
     )
 
 

@@ -58,6 +58,11 @@ class Extents:
             self._written_in.pop((event.disk, sector), None)
             self._written_now.add((event.disk, sector))
 
+    def forget(self, disk: int) -> None:
+        """Drop the blocks on a disk that has left the pool."""
+        self._written_in = {at: txg for at, txg in self._written_in.items() if at[0] != disk}
+        self._written_now = {at for at in self._written_now if at[0] != disk}
+
     def hear_trim(self, event: Event) -> None:
         """Note a trim, or zeroes: they may hit free space only, and no block of the current group."""
         groups = self._groups_at(event)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.evidence.phase import Phase
+from torture.oracles.audit.due.at_risk import AtRisk
 
 
 class Invariant(StrEnum):
@@ -29,7 +30,7 @@ class Invariant(StrEnum):
     """
     LABELS_TAKE_TURNS = "labels-take-turns"
     """Labels are covered before the next uberblock is written, and uberblocks before the next labels
-    (`torture.oracles.audit.labels`).
+    (`torture.oracles.audit.vdevs.labels`).
     """
     ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
     """An operation's acknowledgement needs a commit, and its first blocks of the ZIL must be covered.
@@ -64,7 +65,7 @@ class Invariant(StrEnum):
     """
     TRIMMED_IS_FREE = "trimmed-is-free"
     """Trims and zeroes spare labels, uberblocks, and ZIL blocks with uncommitted records
-    (`torture.oracles.audit.labels.Trims`).
+    (`torture.oracles.audit.vdevs.labels.Trims`).
     """
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """Completed requests of the client's disk are durable (`torture.oracles.audit.due.completions`)."""
@@ -117,12 +118,12 @@ class Audit:
     """The cut's phase; None where the content of writes does not distinguish them."""
     under_way: int | None
     """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
-    acknowledged_lately: int | None
-    """Durable operations acknowledged in the last second before the cut; None where no load keeps a
-    ledger.
-    """
+    at_risk: AtRisk | None
+    """The durable operations that the cut may take; None where no load keeps a ledger."""
     uncommitted_ms: int | None = None
     """`torture.oracles.audit.commits.Commits.uncommitted_ms` at the cut."""
+    layout_changes: tuple[str, ...] = ()
+    """The disks that joined the pool or left it, e.g. `slog0 left`."""
 
     @property
     def acknowledgements(self) -> int:
@@ -134,7 +135,7 @@ class Audit:
 
         Only the ledger's marks count where the recording's writes cannot be classified.
         """
-        return Audit(under_way=self.under_way, acknowledged_lately=self.acknowledged_lately)
+        return Audit(under_way=self.under_way, at_risk=self.at_risk and self.at_risk.marks_only())
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""
@@ -148,7 +149,10 @@ class Audit:
             ),
             waived=self.waived or None,
             under_way=self.under_way,
-            acknowledged_lately=self.acknowledged_lately,
+            acknowledged_lately=self.at_risk.lately if self.at_risk else None,
+            uncommitted=self.at_risk.uncommitted if self.at_risk else None,
+            logged_ms=self.at_risk.logged_ms if self.at_risk else None,
             uncommitted_ms=self.uncommitted_ms,
+            layout_changes=self.layout_changes,
             took_ms=took_ms,
         )

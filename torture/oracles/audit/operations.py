@@ -26,6 +26,8 @@ class Acknowledged:
     """An operation that was acknowledged."""
 
     number: int
+    acknowledged: int
+    """The number of the mark that ended it."""
     begun: int
     """The number of the mark that announced it, or that of the last operation that it settles. From
     there on its data can be in the log."""
@@ -49,8 +51,7 @@ class Operations:
     names_are_volatile: bool
     has_ledger: bool = False
     _is_on_device: bool = False
-    acknowledged_at: list[int] = field(default_factory=list)
-    """The numbers of the marks that acknowledged an operation."""
+    acknowledged: list[Acknowledged] = field(default_factory=list)
     _begun: dict[int, tuple[int, Begin]] = field(default_factory=dict)
     _unsettled: dict[int, int] = field(default_factory=dict)
     """By writer, the number of the mark of its last operation without a promise."""
@@ -72,15 +73,17 @@ class Operations:
                 self._begun[event.seq] = (self._bound_of(event, mark.seq), event)
             elif isinstance(event, Done) and event.seq in self._begun:
                 number, begin = self._begun.pop(event.seq)
-                self.acknowledged_at.append(mark.seq)
-                yield Acknowledged(
+                one = Acknowledged(
                     number=event.seq,
+                    acknowledged=mark.seq,
                     begun=number,
                     guarantees_data=begin.promises_its_content,
                     guarantees_nothing=self.names_are_volatile and not begin.blocks,
                     sectors=frozenset(_sectors_of(begin)),
                     is_on_device=self._is_on_device,
                 )
+                self.acknowledged.append(one)
+                yield one
 
     def _bound_of(self, begin: Begin, announced: int) -> int:
         """The `begun` of an operation.

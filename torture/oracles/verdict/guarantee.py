@@ -15,6 +15,18 @@ COMMIT_SLACK_MS = 2_000
 """The time for acknowledgements into the next transaction group before the syncing one's first write."""
 
 
+AT_RISK_CUTS_MIN = 8
+"""The number of cuts with acknowledged operations at risk from which on a loss is certain.
+
+Of these a cell that must lose loses at least half. So none of 8 is lost with a probability of 0.4 %.
+"""
+
+
+def is_too_safe(*, lost: int, at_risk: int) -> bool:
+    """Whether a cell that must lose loses less than theory says."""
+    return at_risk >= AT_RISK_CUTS_MIN and lost == 0
+
+
 class Guarantee(StrEnum):
     """The supposed guarantee of a cell."""
 

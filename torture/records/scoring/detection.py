@@ -12,6 +12,7 @@ from torture.facts.stats.rates import Rate, interval_in_words, rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.records.scoring.lower_bound import is_lie_at_risk
 
 CONFIDENCE = 0.95
 
@@ -36,6 +37,8 @@ class Detection:
     """The number of trials in which a cut of its own confirmed a finding of the audit."""
     confirmed_lost: int
     """Of these, the trials that then lost something: a check other than the audit found something."""
+    without_risk: int
+    """The number of further cuts that saw nothing, as the fault had nothing acknowledged to take."""
     predicted_by: Sight
     predicted_cuts: int
 
@@ -69,6 +72,8 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
     """
     if fault.seen_by is None:
         raise ValueError(f"{fault.name} is harmless")
+    all_cuts = len(records)
+    records = [one for one in records if seen_by(one) or is_lie_at_risk(one) is not False]
     sights = [seen_by(record) for record in records]
     confirmed = [
         seen for seen, record in zip(sights, records, strict=True) if record.cut.confirmed.is_made
@@ -91,6 +96,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         inconclusive=sum(not record.is_conclusive for record in records),
         confirmed=len(confirmed),
         confirmed_lost=sum(bool(seen - {Sight.AUDIT}) for seen in confirmed),
+        without_risk=all_cuts - len(records),
         predicted_by=fault.seen_by,
         predicted_cuts=fault.cuts,
     )

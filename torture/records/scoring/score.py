@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +57,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     proof = _found_in(folder / PROOF)
     advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
     flush_lost = (words for name, words in _FLUSH_LOST.items() if proof.get(name))
-    remarks = (*absence_in_words(absence), *flush_lost)
+    remarks = (*absence_in_words(absence), *flush_lost, *_layout_in_words(spec, evidence))
     record = replace(
         _record_of(spec),
         judgement=replace(judgement, reasons=(*judgement.reasons, *remarks)),
@@ -85,6 +86,13 @@ def _found_in(document: Path) -> dict[str, Any]:
         return json_object(document.read_bytes()) or {}
     except OSError:
         return {}
+
+
+def _layout_in_words(spec: TrialSpec, evidence: Evidence) -> Iterator[str]:
+    """The disks that joined the pool or left it, where no administration was asked for."""
+    changes = evidence.cut.audited.layout_changes
+    if changes and spec.cell[ADMINISTRATION] is None:
+        yield f"the layout of the pool changed under the load: {', '.join(changes)}"
 
 
 def _measured_in(

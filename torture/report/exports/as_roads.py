@@ -9,12 +9,12 @@ from typing import TypeVar
 from torture.choices.matrix.axes import CHOICES, TRANSPORT
 from torture.facts.stats.rates import bound_in_words, in_words
 from torture.files import write_whole
+from torture.report.exports._transports import TransportRow, transport_rows
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import EXPORT_SCHEMA
-from torture.report.figures.transports import TransportRow, transport_rows
 from torture.report.figures.wording import (
     cell_in_words,
     choice_in_words,

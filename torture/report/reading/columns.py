@@ -18,6 +18,7 @@ from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
 from torture.records.record.trials import Absence, Speed, TrialRecord, Where
+from torture.records.scoring.lower_bound import is_at_risk
 from torture.records.scoring.walk_in_words import by_library_alone
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
@@ -196,6 +197,8 @@ _NAMED = {
     ),
     "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
     "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
+    # of a cell that must lose: whether the cut had acknowledged operations at risk
+    "is_at_risk": _hidden("BOOLEAN", lambda row: is_at_risk(row.record)),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
     # whether it has the promises of the client's disk or mount

@@ -26,6 +26,7 @@ from torture.report.reading.counted import count_once, drop_voided, make_views
 from torture.report.reading.database import connect
 from torture.report.reading.linux_versions import kernels, notes_on_kernels
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
+from torture.report.reading.lower_bounds import notes_on_lower_bounds
 from torture.report.reading.query_rows import Breach, Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
@@ -84,6 +85,7 @@ class Store:
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
             *notes_on_older_rules(sql),
+            *notes_on_lower_bounds(sql),
             *notes_on_repeats(sql),
             *notes_on_walks(sql),
         )

@@ -119,7 +119,7 @@ def check(
             _repair(trial, evidence, client)
     else:
         if trial.fault is not None:
-            plant(client, trial.fault.before_read_back)
+            plant(client, trial.fault.before_read_back.replace("{device}", trial.device))
         _read_back(trial, evidence, client, read_back=read_back or client.run)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:

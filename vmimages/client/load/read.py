@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from .beside import files_not_as_they_were, garbage_behind
 from .blocks import BLOCK_BYTES, decode_block
 from .plan import busy_files, keepsakes
 from .storage import TEMPORARY_SUFFIX, file_name
@@ -29,6 +30,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     - `looked`: how many files or regions were looked for; those missing in `files` are absent, or
       all zeros
     - `device_bytes` of a bare device
+    - `beside`: the data from before the load that are not as they were (each: name, state)
     - `finds_halves`, which is true where `decode_block` names both halves of a sector
     - `complete`, which is true and last
 
@@ -43,10 +45,10 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     answer = {"mode": job["mode"], "trial": job["trial"], "looked": looked}
     answer["finds_halves"] = True
     if job["mode"] == "raw":
-        regions = {"files": _read_regions(job), "temporaries": [], "unexpected": []}
-        answer |= regions | {"device_bytes": device_bytes(job["device"])}
+        answer |= _read_device(job) | {"temporaries": [], "unexpected": []}
+        answer |= {"device_bytes": device_bytes(job["device"])}
     else:
-        answer |= _read_directory(job)
+        answer |= _read_directory(job) | {"beside": files_not_as_they_were(job)}
     answer["complete"] = True
     return answer
 
@@ -105,17 +107,18 @@ def _read_file(job: dict[str, Any], name: str, file: int, listed: bool) -> dict[
         os.close(descriptor)
 
 
-def _read_regions(job: dict[str, Any]) -> list[dict[str, Any]]:
+def _read_device(job: dict[str, Any]) -> dict[str, Any]:
     length = job["blocks_per_file_max"] * BLOCK_BYTES
     files = range(keepsakes(job).stop)
     seen = []
     try:
         descriptor = os.open(job["device"], os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        return [
-            {"file": file, "name": f"region-{file}", "listed": True, "errno": error.errno}
-            for file in files
-        ]
+        failed = {"listed": True, "errno": error.errno}
+        return {
+            "files": [{"file": file, "name": f"region-{file}", **failed} for file in files],
+            "beside": [],
+        }
     # No read-ahead: NVMe/TCP from a zvol requests 8 MiB at once then. Linux 6.12's target refuses
     # that, and a failing disk proves nothing.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -132,8 +135,9 @@ def _read_regions(job: dict[str, Any]) -> list[dict[str, Any]]:
                 "blocks": blocks,
             }
         )
+    beside = garbage_behind(descriptor, files.stop * length)
     os.close(descriptor)
-    return seen
+    return {"files": seen, "beside": beside}
 
 
 def _read_blocks(descriptor: int, trial: int, file: int, start: int, length: int) -> list[Block]:

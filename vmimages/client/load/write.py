@@ -154,6 +154,7 @@ def run(job: dict[str, Any], descriptor: int) -> int:
             mode=job["mode"],
             writers=job["writers"],
             device_bytes=device_bytes(job["device"]) if job["mode"] == "raw" else None,
+            before=job.get("before", 0),
         )
     except HostGoneError:
         return EXIT_HOST_GONE

@@ -114,6 +114,35 @@ def test_a_detection_counts_trials_that_broke_the_guarantee_of_its_cell() -> Non
     assert detection.rate_in_words.startswith("1 of 3 [")
 
 
+def test_a_lie_counts_only_cuts_with_something_acknowledged_to_take() -> None:
+    fault = find("lies-for-50-ms")
+    assert fault is not None
+    view = {"disks": {"data0": {"policy": "lying", "lying_ms": 50}}}
+
+    def cut_of(uncommitted: int, lately: int = 1) -> CutDocument:
+        audit = AuditDocument(
+            uncommitted=uncommitted,
+            acknowledged_lately=lately,
+            logged_ms=80 if uncommitted else None,
+        )
+        return CutDocument(view=view, audit=audit)
+
+    def in_its_cell(verdict: Verdict, cut: CutDocument) -> TrialRecord:
+        data = {"data": Verdict.CORRUPTED} if verdict is Verdict.CORRUPTED else {}
+        return replace(record(verdict, cut=cut, verdicts=data), cell=fault.cell)
+
+    young, old = cut_of(2), cut_of(0)
+    records = [
+        in_its_cell(Verdict.INTACT, old),
+        in_its_cell(Verdict.INTACT, young),
+        in_its_cell(Verdict.CORRUPTED, young),
+        in_its_cell(Verdict.CORRUPTED, old),
+        in_its_cell(Verdict.INTACT, cut_of(2, lately=0)),
+    ]
+    detection = detect(fault, records)
+    assert (detection.detected, detection.cuts, detection.without_risk) == (2, 3, 2)
+
+
 def test_a_prediction_holds_while_the_interval_allows_it() -> None:
     seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
     assert detect(FAULT, [seen] * 3).is_as_predicted

@@ -171,7 +171,7 @@ def test_without_classified_content_only_the_marks_count(story: Story) -> None:
     marks = whole.marks_only()
     assert (marks.findings, marks.acknowledgements, marks.txgs) == ((), 0, 0)
     assert (marks.phase, marks.completions, marks.uncommitted_ms) == (None, None, None)
-    assert (marks.under_way, marks.acknowledged_lately) == (1, 1)
+    assert (marks.under_way, marks.at_risk and marks.at_risk.lately) == (1, 1)
 
 
 def test_where_data_is_written_twice_a_missing_flush_is_still_one(story: Story) -> None:

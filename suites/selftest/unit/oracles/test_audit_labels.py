@@ -11,7 +11,7 @@ from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock
 from torture.facts.axes.sync import Sync
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.invariants import Finding, Invariant
-from torture.oracles.audit.labels import is_partition_table, is_probe
+from torture.oracles.audit.vdevs.labels import is_partition_table, is_probe
 
 AREA = 256 * 1024
 AREAS = tuple(area * AREA for area in (4, 5, 16_001, 16_002))

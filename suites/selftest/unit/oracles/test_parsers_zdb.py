@@ -93,7 +93,7 @@ def test_it_counts_nothing_in_use_on_a_device_that_the_trial_took_away(gone: boo
     assert not parse_zdb(tool(Step.POOL_BLOCKS, "zdb/cannot-open")).counts_what_is_missing
     disk = DiskAtCut(policy=GONE if gone else "flushed")
 
-    def verdict(said: ToolOutput) -> Verdict:
+    def verdict(said: ToolOutput) -> Verdict | None:
         seen = evidence(said)
         return judge_pool(replace(seen, cut=replace(seen.cut, disks={"slog0": disk}))).verdict
 

@@ -343,16 +343,3 @@ def test_a_repair_whose_result_is_unknown_was_needed_all_the_same() -> None:
         assert judge(made).verdict is Verdict.REPAIRED
         assert "at least that" in judge(made).reasons[0]
     assert judge(evidence(*REPAIR)).verdict is Verdict.REPAIRED
-
-
-@pytest.mark.parametrize(
-    ("found", "verdict"), [(EVERYTHING, Verdict.INCONCLUSIVE), (OLD, Verdict.ROLLED_BACK)]
-)
-def test_a_trial_with_another_setting_vouches_for_nothing_and_excuses_nothing(
-    found: str, verdict: Verdict
-) -> None:
-    sound = evidence(found=found)
-    other = replace(sound.cut, not_in_effect=("at the end: export: async, not sync",))
-    judgement = judge(replace(sound, cut=other))
-    assert judgement.verdict is verdict
-    assert any("export: async, not sync" in reason for reason in judgement.reasons)

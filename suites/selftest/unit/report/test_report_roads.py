@@ -20,7 +20,7 @@ from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Absence, Speed, TrialRecord
 from torture.report.exports import EXPORTS
-from torture.report.figures.transports import TransportRow, transport_rows
+from torture.report.exports._transports import TransportRow, transport_rows
 from torture.report.reading.store import Store
 from torture.report.reading.tally import Worth
 

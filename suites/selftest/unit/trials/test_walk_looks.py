@@ -29,6 +29,7 @@ def test_a_client_with_a_doubtful_check_looks_at_nothing_more(
     def shown(_engine: Any) -> Any:
         yield
 
+    checks._lab = SimpleNamespace(require_host=lambda: None)
     checks._folder, checks._known, checks._left = tmp_path, {}, left
     checks._trial = SimpleNamespace(spec=SimpleNamespace(as_json=dict))
     checks._offer = SimpleNamespace(shown=shown, let_go=lambda _client: None)
@@ -76,7 +77,7 @@ def test_a_fresh_nas_that_brings_no_pool_back_has_imported_none(
     for name in ("write_crash_state", "check", "observe_status", "load_recording", "load_evidence"):
         monkeypatch.setattr(fresh, name, nothing)
     trial: Any = SimpleNamespace(spec=SimpleNamespace(as_json=dict))
-    lab: Any = SimpleNamespace(zfs=None)
+    lab: Any = SimpleNamespace(zfs=None, require_host=nothing)
     state: Any = None
     shown = fresh.recover_afresh(trial, lab, state, tmp_path / "folder")
     assert shown.is_imported == is_back

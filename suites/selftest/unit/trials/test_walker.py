@@ -3,153 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from suites.selftest.unit.trials.test_walk_engines import engines_of
+from suites.selftest.unit.trials.played_walk import (
+    VERDICTS,
+    PlayedWalk,
+    by_writes,
+    plain_states,
+    state_of,
+)
 from torture.errors import HarnessError
-from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
+from torture.facts.evidence.walk_document import WalkEngine
 from torture.facts.states.states import DistinctState
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import PoolHealth, StateVerdict
-from torture.trials.trial.walk import walker as walker_module
-from torture.trials.trial.walk.engines.engine import Recovered
-from torture.trials.trial.walk.engines.ranges import Ranges
-from torture.trials.trial.walk.walker import CHECKED_MIN, Walker
-
-_VERDICTS = {
-    "good": StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=()),
-    "old": StateVerdict(verdict=Verdict.ROLLED_BACK, acknowledged=5, lost=1, reasons=("1 is old",)),
-    "none": StateVerdict(verdict=Verdict.POOL_LOST, acknowledged=5, lost=5, reasons=("no pool",)),
-    "unread": StateVerdict(
-        verdict=Verdict.INCONCLUSIVE, acknowledged=5, lost=0, reasons=("unread",)
-    ),
-}
-
-
-def _state(key: int, *dropped: int) -> DistinctState:
-    return DistinctState(key=key, cut=key, survivors=(), dropped=dropped)
-
-
-def _by_writes(state: Any) -> str:
-    """Write 9 loses the pool, write 5 an operation."""
-    return "none" if 9 in state.dropped else "old" if 5 in state.dropped else "good"
-
-
-def _no_cut_leaves_write_7(_recording: Any, state: DistinctState, _disks: Any) -> None:
-    if state.survivors == (7,):
-        raise HarnessError("no cut leaves this state")
-
-
-class _Engine:
-    """Recovers states to the contents that a function gives, and remembers the states."""
-
-    def __init__(
-        self, content: Callable[[Any], str], proven: Callable[[Any], str] | None = None
-    ) -> None:
-        self._content = content
-        self._proven = proven
-        self.recovered: list[Any] = []
-        self.ranges = Ranges.whole(1)
-
-    def take_ranges(self, ranges: Ranges) -> None:
-        self.ranges = ranges
-
-    def recover(self, state: Any) -> Recovered:
-        self.recovered.append(state)
-        return _end(self._content(state))
-
-    def proven(self, state: Any) -> Recovered | None:
-        known = self._proven(state) if self._proven is not None and state.cut % 3 else None
-        return None if known is None else _end(known)
-
-    def copy_volume(self, into: Path) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
-
-def _end(content: str) -> Recovered:
-    return Recovered(is_imported=True, content=content, health=PoolHealth())
-
-
-class _Walk:
-    """A walker over two engines, and what it did."""
-
-    def __init__(
-        self,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        *,
-        kernel: Callable[[Any], str] = _by_writes,
-        library: Callable[[Any], str] | None = None,
-        proven: Callable[[Any], str] | None = None,
-        engine: WalkEngine = WalkEngine.NATIVE,
-        fresh: int = 0,
-        seed: int = 1,
-    ) -> None:
-        self.kernel = _Engine(kernel)
-        self.library = None if library is None else _Engine(library, proven)
-        engines = engines_of(self.kernel, self.library, folder)
-        if self.library is not None:
-            engines.scout()
-        cut_of = lambda _state: SimpleNamespace(view={}, acknowledged=5)  # noqa: E731
-        judge = SimpleNamespace(
-            judge=lambda _state, end, _engine: _VERDICTS[end.content],
-            is_known=lambda _end: True,
-            cut_of=cut_of,
-            hung=None,
-        )
-        recording: Any = SimpleNamespace(events=[], disks=[])
-        ground: Any = SimpleNamespace(recording=recording, acknowledged=None)
-        self.ground = ground
-        trial: Any = SimpleNamespace(
-            disks_left=(), spec=SimpleNamespace(walk_engine=engine, walk_fresh=fresh, seed=seed)
-        )
-        monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
-        monkeypatch.setattr(walker_module, "StateJudge", lambda *_args, **_words: judge)
-        monkeypatch.setattr(DistinctState, "crash_state", lambda state, *_args: state)
-        monkeypatch.setattr(walker_module, "require_legal", _no_cut_leaves_write_7)
-        monkeypatch.setattr(
-            walker_module, "dropped_writes", lambda state, _recording: state.dropped
-        )
-        anything: Any = SimpleNamespace(known=0)
-        self.walker = Walker(
-            trial,
-            anything,
-            anything,
-            anything,
-            ground=self.ground,
-            folder=folder,
-            show=lambda _text: None,
-        )
-
-    def over(
-        self, states: Sequence[DistinctState], *, acknowledged: int | None = None
-    ) -> WalkDocument:
-        ground: Any = SimpleNamespace(recording=self.ground.recording, acknowledged=acknowledged)
-        self.walker.recover_all(ground, states, until_s=time.monotonic() + 60)
-        document = self.walker.document
-        assert sum(document.outcomes.values()) == document.counted
-        return document
-
-
-def _plain(count: int) -> list[DistinctState]:
-    return [_state(number) for number in range(1, count + 1)]
+from torture.trials.trial.walk.walker import CHECKED_MIN
 
 
 def test_each_kind_of_loss_is_kept_with_its_smallest_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rare kind comes last, when twenty losses of another one are kept."""
-    states = [_state(number, 3, 5, 7) for number in range(30)] + [_state(99, 2, 9, 11)]
-    walk = _Walk(tmp_path, monkeypatch)
+    states = [state_of(number, 3, 5, 7) for number in range(30)] + [state_of(99, 2, 9, 11)]
+    walk = PlayedWalk(tmp_path, monkeypatch)
     losses = walk.over(states).losses
     dropped: list[Any] = [loss.dropped for loss in losses if loss.dropped is not None]
     assert dropped == [(5,), (9,)]
@@ -163,12 +42,12 @@ def test_a_loss_in_a_state_that_no_cut_leaves_is_none(
 ) -> None:
     """Neither in a state as found, nor in the smallest one, nor in one that a fresh NAS recovered."""
     as_found = DistinctState(key=1, cut=1, survivors=(7,), dropped=(5,))
-    smallest = _state(1, 5, 7)
+    smallest = state_of(1, 5, 7)
     intact: Any = DistinctState(key=2, cut=2, survivors=(7,), dropped=())
     for states in ([as_found], [smallest]):
         with pytest.raises(HarnessError, match="no cut leaves"):
-            _Walk(tmp_path, monkeypatch).over(states)
-    walk = _Walk(tmp_path, monkeypatch)
+            PlayedWalk(tmp_path, monkeypatch).over(states)
+    walk = PlayedWalk(tmp_path, monkeypatch)
     walk.over([intact])
     with pytest.raises(HarnessError, match="no cut leaves"):
         walk.walker.count_fresh(intact, loses=True, differs=True)
@@ -179,8 +58,8 @@ def test_a_loss_in_a_state_that_no_cut_leaves_is_none(
 def test_a_recovery_is_cut_from_a_state_that_lost_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    states = [_state(1, 5), _state(2), _state(3, 4)]
-    walk = _Walk(tmp_path, monkeypatch)
+    states = [state_of(1, 5), state_of(2), state_of(3, 4)]
+    walk = PlayedWalk(tmp_path, monkeypatch)
     walk.over(states)
     assert walk.walker.next_root(states) is states[1]
     assert walk.walker.next_root(list(reversed(states))) is states[2]
@@ -193,12 +72,12 @@ def test_the_memory_of_the_nas_is_that_of_the_loads_own_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cuts amid a recovery have another NAS."""
-    walk = _Walk(tmp_path, monkeypatch)
+    walk = PlayedWalk(tmp_path, monkeypatch)
     monkeypatch.setattr(walk.walker._engines, "nas_available_mib", lambda: 500)
-    walk.over([_state(1)])
+    walk.over([state_of(1)])
     walk.walker._times._recovering_s += [0.1] * 200
-    assert not walk.over([_state(2)], acknowledged=3).nas_available_mib
-    document = walk.over([_state(3)])
+    assert not walk.over([state_of(2)], acknowledged=3).nas_available_mib
+    document = walk.over([state_of(3)])
     assert document.nas_available_mib == (500,)
     assert 20_000 <= document.recovering_ms < 20_100
     assert (document.engine, document.amid_recovery, document.by_library) == ("kernel", 1, 0)
@@ -224,15 +103,15 @@ def test_the_kernel_recovers_a_drawn_part_of_the_librarys_intact_states(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    walk = _Walk(tmp_path, monkeypatch, library=_by_writes, engine=engine)
-    document = walk.over(_plain(states))
+    walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes, engine=engine)
+    document = walk.over(plain_states(states))
     assert (document.engine, document.by_library) == (engine, states)
     assert (document.checked, document.checked_differing) == (checked, 0)
     drawn = [state.key for state in walk.kernel.recovered]
     assert len(set(drawn)) == len(drawn) == checked
     assert len(drawn) == states or drawn != sorted(drawn), "in random order"
-    other = _Walk(tmp_path, monkeypatch, library=_by_writes, engine=engine, seed=2)
-    other.over(_plain(states))
+    other = PlayedWalk(tmp_path, monkeypatch, library=by_writes, engine=engine, seed=2)
+    other.over(plain_states(states))
     assert len(drawn) == states or {state.key for state in other.kernel.recovered} != set(drawn)
 
 
@@ -240,9 +119,9 @@ def test_cuts_amid_a_recovery_have_the_same_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the draw is one of all states. Of 50 states 36 of 500 are 3.6."""
-    walk = _Walk(tmp_path, monkeypatch, library=_by_writes)
-    walk.over(_plain(500))
-    document = walk.over(_plain(50), acknowledged=3)
+    walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes)
+    walk.over(plain_states(500))
+    document = walk.over(plain_states(50), acknowledged=3)
     assert (document.by_library, document.checked) == (550, CHECKED_MIN + 4)
 
 
@@ -251,8 +130,8 @@ def test_with_both_engines_the_kernel_recovers_the_states_for_a_fresh_nas(
 ) -> None:
     """The first one of each content, beside the draw, and in no share of it."""
     for engine, beside in ((WalkEngine.BOTH, 1), (WalkEngine.NATIVE, 0)):
-        walk = _Walk(tmp_path, monkeypatch, library=_by_writes, engine=engine, fresh=2)
-        document = walk.over(_plain(900))
+        walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes, engine=engine, fresh=2)
+        document = walk.over(plain_states(900))
         assert document.checked == max(CHECKED_MIN, 90 * beside)
         assert document.compared in (document.checked, document.checked + beside)
         first_ones = [state.key for state in walk.kernel.recovered if state.key == 1]
@@ -264,11 +143,11 @@ def test_a_loss_that_only_the_kernel_shows_is_one(
     content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixty states that the library called intact; each that is drawn is lost, and none twice."""
-    walk = _Walk(
+    walk = PlayedWalk(
         tmp_path, monkeypatch, library=lambda _state: "good", kernel=lambda _state: content
     )
-    document = walk.over([_state(number, 3, 4) for number in range(1, 61)])
-    judged = _VERDICTS[content]
+    document = walk.over([state_of(number, 3, 4) for number in range(1, 61)])
+    judged = VERDICTS[content]
     assert document.outcomes == {"intact": 60 - CHECKED_MIN, str(judged.verdict): CHECKED_MIN}
     assert (document.checked, document.checked_differing) == (CHECKED_MIN, CHECKED_MIN)
     assert document.states_lost == (CHECKED_MIN if judged.loses else 0)
@@ -282,7 +161,7 @@ def test_one_wrong_proof_in_ten_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     """In 19 of 20 walks of 400 states by the library itself, and in each by either engine."""
     found = 0
     for seed in range(20):
-        walk = _Walk(
+        walk = PlayedWalk(
             tmp_path,
             monkeypatch,
             library=lambda state: "old" if state.cut % 10 == 7 else "good",
@@ -290,7 +169,7 @@ def test_one_wrong_proof_in_ten_is_found(tmp_path: Path, monkeypatch: pytest.Mon
             proven=lambda _state: "good",
             seed=seed,
         )
-        document = walk.over(_plain(400))
+        document = walk.over(plain_states(400))
         assert document.proofs_repeated == CHECKED_MIN
         assert document.proofs_differing or document.checked_differing
         found += document.proofs_differing > 0
@@ -303,8 +182,8 @@ def test_wrong_proofs_that_are_all_checked_leave_no_intact_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty of thirty states are proven; each counts once, and none is the root of a further cut."""
-    states = _plain(30)
-    walk = _Walk(
+    states = plain_states(30)
+    walk = PlayedWalk(
         tmp_path,
         monkeypatch,
         library=lambda _state: "old",
@@ -320,8 +199,10 @@ def test_wrong_proofs_that_are_all_checked_leave_no_intact_state(
 def test_a_proven_loss_is_recovered_and_counts_as_recovered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walk = _Walk(tmp_path, monkeypatch, library=lambda _state: "good", proven=lambda _state: "old")
-    document = walk.over([_state(1), _state(2)])
+    walk = PlayedWalk(
+        tmp_path, monkeypatch, library=lambda _state: "good", proven=lambda _state: "old"
+    )
+    document = walk.over([state_of(1), state_of(2)])
     assert (document.recovered, document.proven, document.states_lost) == (2, 0, 2)
 
 
@@ -330,16 +211,16 @@ def test_the_worst_of_two_recoveries_is_the_states_and_the_first_is_the_contents
 ) -> None:
     """The first state is recovered twice. A fresh NAS must come to the verdict of its content."""
     contents = iter(["good", "old", *["good"] * 200])
-    walk = _Walk(tmp_path, monkeypatch, kernel=lambda _state: next(contents))
-    document = walk.over([_state(1)])
+    walk = PlayedWalk(tmp_path, monkeypatch, kernel=lambda _state: next(contents))
+    document = walk.over([state_of(1)])
     assert document.outcomes == {"rolled-back": 1}
     assert (document.repeated, document.differing) == (1, 1)
-    assert walk.walker.first_ends["good"].verdict == _VERDICTS["good"]
+    assert walk.walker.first_ends["good"].verdict == VERDICTS["good"]
 
 
 def test_a_sound_walk_has_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = _Walk(tmp_path, monkeypatch, library=_by_writes, proven=_by_writes)
-    document = walk.over(_plain(400))
+    walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes, proven=by_writes)
+    document = walk.over(plain_states(400))
     assert document.outcomes == {"intact": 400}
     assert document.proofs_repeated == CHECKED_MIN
     assert document.repeated > 0
@@ -351,10 +232,10 @@ def test_a_sound_walk_has_no_difference(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_library_is_not_checked_when_the_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walk = _Walk(tmp_path, monkeypatch, library=_by_writes, proven=_by_writes)
-    walk.walker.recover_all(walk.ground, _plain(9), until_s=time.monotonic() - 1)
+    walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes, proven=by_writes)
+    walk.walker.recover_all(walk.ground, plain_states(9), until_s=time.monotonic() - 1)
     assert walk.walker.document.counted == 0
     monkeypatch.setattr(walk.walker, "_is_over", iter([False] * 9 + [True] * 9).__next__)
-    walk.walker.recover_all(walk.ground, _plain(9), until_s=time.monotonic() + 60)
+    walk.walker.recover_all(walk.ground, plain_states(9), until_s=time.monotonic() + 60)
     document = walk.walker.document
     assert (document.counted, document.by_library, document.checked) == (9, 9, 0)

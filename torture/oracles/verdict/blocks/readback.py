@@ -54,6 +54,20 @@ class FileSeen:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BesideSeen:
+    """A file from before the load, or a place of the bare device, that is not as it was."""
+
+    name: str
+    state: str
+    """`missing`, `changed`, `garbage` or `errno:<n>`."""
+
+    @property
+    def in_words(self) -> str:
+        """E.g. `file 2 missing`."""
+        return f"{self.name} {self.state}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Readback:
     """Everything found; with `directory_errno` the listing of the directory itself failed.
 
@@ -71,6 +85,8 @@ class Readback:
     """The size of the bare device, if the read-back has it."""
     finds_halves: bool = False
     """Whether it says `half` for a sector in which two writes met; older ones say `garbage`."""
+    beside: tuple[BesideSeen, ...] = ()
+    """The data from before the load that are not as they were; older read-backs do not look."""
 
 
 def parse_readback(text: str) -> Readback:

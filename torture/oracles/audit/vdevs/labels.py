@@ -85,6 +85,10 @@ class Labels:
             return ()
         return self.uberblocks.uncovered if areas.index(area) % 2 else ()
 
+    def forget(self, disk: int) -> None:
+        """Drop the labels of a disk that has left the pool."""
+        self._areas.pop(disk, None)
+
     def is_touched_by(self, trim: Event, disk: RecordedDisk) -> bool:
         """Whether a trim, or zeroes, overlap a label that had an uberblock of a group."""
         last = (trim.offset + trim.length - 1) // _LABEL_AREA_BYTES
@@ -123,6 +127,11 @@ class Trims:
         """Note the uberblock that ends this group."""
         self._txg = max(self._txg, txg)
         self._needed = [(event, until) for event, until in self._needed if until > self._txg]
+
+    def forget(self, disk: int) -> None:
+        """Drop the log blocks on a disk that has left the pool, and its labels."""
+        self.labels.forget(disk)
+        self._needed = [(event, until) for event, until in self._needed if event.disk != disk]
 
     def hits_used_space(self, trim: Event, disk: RecordedDisk) -> bool:
         """Whether a trim, or zeroes, overlap a label, an uberblock or a needed log block."""

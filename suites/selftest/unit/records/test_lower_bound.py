@@ -1,0 +1,130 @@
+"""A cell that must lose, and does not, is red: its setting may not be in effect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import must_lose
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
+from torture.oracles.verdict.judgement import Findings, Judgement
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.lower_bound import is_at_risk, too_safe_in_words
+from torture.report.reading.store import Store
+
+DISABLED, LYING = "iscsi-disabled-noslog-btrfs-bothdie", "iscsi-always-lying-btrfs-bothdie"
+AT_RISK = {"uncommitted": 3, "logged_ms": None}
+
+
+def record(
+    cell: str = DISABLED,
+    *,
+    lost: int = 0,
+    view: dict[str, Any] | None = None,
+    is_conclusive: bool = True,
+    **audit: Any,
+) -> TrialRecord:
+    verdict = Verdict.ROLLED_BACK if lost else Verdict.INTACT
+    return TrialRecord(
+        trial="x",
+        cell=cell,
+        judgement=Judgement(
+            verdict=verdict if is_conclusive else Verdict.INCONCLUSIVE,
+            findings=Findings(acknowledged=9, lost=lost),
+        ),
+        cut=CutDocument(
+            audit=AuditDocument(**(audit or AT_RISK)), view={"disks": view} if view else {}
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (DISABLED, True),
+        ("iscsi-disabled-noslog-btrfs-nasonly", True),
+        ("nfs3-export_async-standard-noslog-files-bothdie", True),
+        ("nfs3-export_async-always-noslog-files-bothdie", False),
+        (LYING, True),
+        ("iscsi-always-lost-btrfs-nasonly", True),
+        ("iscsi-always-lost-throughput-btrfs-bothdie", False),
+        ("iscsi-always-mirror-btrfs-bothdie", False),
+        ("iscsi-standard-noslog-nocacheflush-btrfs-bothdie", True),
+        ("iscsi-always-noslog-zilnocacheflush-btrfs-bothdie", True),
+        ("iscsi-always-plp-zilnocacheflush-btrfs-bothdie", False),
+        ("iscsi-always-noslog-mirrored-zilnocacheflush-btrfs-bothdie", False),
+        ("iscsi-standard-noslog-btrfs-nasonly", False),
+        ("iscsi-always-noslog-btrfs-bothdie", False),
+        ("smb-standard-noslog-files-bothdie", False),
+    ],
+)
+def test_a_cell_must_lose_where_data_are_in_memory_or_on_a_log_that_forgets(
+    name: str, expected: bool
+) -> None:
+    assert must_lose(Cell.parse(name)) is expected
+
+
+def test_eight_cuts_at_risk_without_a_loss_are_red_and_seven_are_not() -> None:
+    assert too_safe_in_words([record()] * 7) == ""
+    assert "none of 8 cuts" in too_safe_in_words([record()] * 8)
+    assert too_safe_in_words([*[record()] * 20, record(lost=1)]) == ""
+
+
+def test_cuts_with_nothing_at_risk_do_not_count() -> None:
+    others = [
+        record(uncommitted=0),
+        record(is_conclusive=False),
+        record("iscsi-standard-noslog-btrfs-nasonly"),
+        replace(record(), cut=replace(record().cut, confirmed=Confirmation(marks=3))),
+        record(acknowledged_lately=3, uncommitted_ms=400),
+        record(acknowledged_lately=0, uncommitted_ms=4000),
+    ]
+    assert too_safe_in_words([*[record()] * 7, *others * 8]) == ""
+
+
+@pytest.mark.parametrize(
+    ("disk", "logged_ms", "expected"),
+    [
+        ({"policy": "lying", "lying_ms": 700}, 699, True),
+        ({"policy": "lying", "lying_ms": 700}, 700, False),
+        ({"policy": "subset", "lying_ms": 700, "held_ms": 900}, 800, False),
+        ({"policy": "lying", "lying_ms": 700}, None, None),
+        ({"policy": "gone"}, 5000, True),
+        ({"policy": "gone"}, None, True),
+    ],
+)
+def test_a_log_device_takes_only_the_operations_that_it_lies_about(
+    disk: dict[str, Any], logged_ms: int | None, expected: bool | None
+) -> None:
+    one = record(
+        LYING, view={"slog0": disk, "data0": {"held_ms": 1}}, uncommitted=2, logged_ms=logged_ms
+    )
+    assert is_at_risk(one) is expected
+
+
+def test_a_group_that_was_never_flushed_commits_nothing() -> None:
+    name = "iscsi-standard-noslog-nocacheflush-btrfs-bothdie"
+    assert is_at_risk(record(name, acknowledged_lately=3, txgs=4)) is True
+    assert is_at_risk(record(name, acknowledged_lately=3, txgs=0)) is None
+
+
+def test_older_records_say_it_by_their_last_second() -> None:
+    assert is_at_risk(record(acknowledged_lately=3, uncommitted_ms=1000)) is True
+    assert is_at_risk(record(acknowledged_lately=3, uncommitted_ms=999)) is None
+    lying = {"slog0": {"policy": "lying", "lying_ms": 700}}
+    assert is_at_risk(record(LYING, view=lying, acknowledged_lately=3, uncommitted_ms=4000)) is None
+
+
+def test_the_report_has_the_sentence_and_the_published_records_do_not() -> None:
+    published = Path(__file__).parents[4] / "results" / "published"
+    with Store.open([published]) as store:
+        assert [note for note in store.notes if "less than theory" in note] == []
+        [[cuts, lost]] = store.sql.execute(
+            "SELECT count(*), count(*) FILTER (is_loss) FROM live WHERE is_at_risk"
+        ).fetchall()
+    assert lost > cuts / 2 > 100
