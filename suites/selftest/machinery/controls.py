@@ -39,7 +39,7 @@ WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
 )
 """Its NAS publishes the files of each content, and the client mounts them. With sync=disabled nothing is
 written before a transaction group, for which ZFS waits 5 s otherwise."""
-WALKED_STATES = {WALKED_BOTH: 9, WALKED_UNSAFE: 4}
+WALKED_STATES = {WALKED_BOTH: 16, WALKED_UNSAFE: 4}
 """Too few for cuts amid a recovery, which need a NAS of their own (`suites/sensitivity`)."""
 _ENGINES = {WALKED_BOTH: WalkEngine.BOTH, WALKED_UNSAFE: WalkEngine.KERNEL}
 

@@ -43,6 +43,7 @@ def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 
 def _outage(lab: Lab, scratch: Path, zpool: str, *, import_deadline_s: float) -> dict[str, Any]:
+    lab.boot_from(nas="nas", client="client")
     trial = trial_in(lab, scratch)
     machines, evidence = Machines(trial=trial, lab=lab), EvidenceWriter(folder=trial.folder)
     evidence.write(SPEC, trial.spec.as_json())

@@ -92,7 +92,11 @@ def test_the_kept_file_gives_the_same_verdict_again(played: Played) -> None:
     assert again.judgement.parts == first.judgement.parts
     assert (again.origin, again.trial) == (Origin.REPLAY, f"{first.trial}.replay")
     assert again.where.host
-    assert again == replace(score(evidence, timings=again.timings), where=again.where)
+    scored = score(evidence, timings=again.timings)
+    assert again.engine_state == first.engine_state
+    assert again == replace(
+        scored, where=again.where, engine_state=again.engine_state, scored_s=again.scored_s
+    )
     assert (run.parent / LATEST).resolve() == run.resolve()
     assert read_records(evidence.parents[1] / TRIALS_FILE).records == (again,)
     assert first in read_records(run / TRIALS_FILE).records

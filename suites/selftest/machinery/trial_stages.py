@@ -258,6 +258,9 @@ def trial_in(lab: Lab, scratch: Path) -> Trial:
     return trial
 
 
+_FLUSH_AGAIN = "echo 0 > /sys/module/zfs/parameters/zfs_nocacheflush"
+
+
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
     """The proof before use of a NAS that flushes, and of the same one once its ZFS does not.
 
@@ -278,5 +281,6 @@ def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
         found = {"none": proof(trial)}
         plant(nas, FAULTS["zfs-nocacheflush"].in_nas)
         found |= {"zfs_nocacheflush": proof(trial)}
+        nas.must("sh", "-c", _FLUSH_AGAIN, deadline_s=30)
         client.must("mount", "-o", "remount,nobarrier", MOUNT_POINT, deadline_s=30)
         return found | {"nobarrier": proof(trial)}

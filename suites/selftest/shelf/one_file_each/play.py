@@ -22,6 +22,7 @@ from torture.facts.zfs.versions import ZfsVersion, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.lab.lab import Lab
 from torture.machines.nas.pool import BLOCKS
+from torture.machines.nas.settings import essentials_of
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules import order_of
@@ -43,8 +44,11 @@ _RUN_SEED = 58
 """Its cuts aim at no event of the disks, which get no writes."""
 
 
-def _caches_in(line: str) -> str:
-    """The answer to a line of shell that asks for caches, or for promises (`advertised_by`)."""
+def _answer_to(line: str) -> str:
+    """The answer to a line of shell that asks for settings, caches, or promises (`advertised_by`)."""
+    for setting in essentials_of(Cell.parse(CELL)):
+        if line == setting.script:
+            return f"{setting.expected}\n"
     return (
         "write_cache=write_back\n"
         if "/queue; for n in" in line
@@ -89,7 +93,7 @@ class _Guest:
             return str(json.loads(_BLOCKS.read_text())["stdout"])
         if argv[0] == "dummy-read":
             return "all of it"
-        return "".join(map(_caches_in, argv[-1].splitlines()))
+        return "".join(map(_answer_to, argv[-1].splitlines()))
 
     must = run_verbose = run
 
@@ -145,6 +149,9 @@ class _Lab:
     def start(self, spec: str, disks: Any) -> _Guest:
         return self._started(_Guest(spec))
 
+    def require_host(self) -> None:
+        """The host ends no guest."""
+
     def boot_from(self, *, nas: str, client: str) -> None:
         assert (nas, client) == ("nas", "client")
 
@@ -152,7 +159,7 @@ class _Lab:
     def checkers(self) -> _Lab:
         return self
 
-    def take(self, *, console_log: Path) -> _Guest:
+    def take_checker(self, *, console_log: Path) -> _Guest:
         return self._started(_Guest("checker"))
 
     def keep(self, machine: _Guest) -> None:

@@ -95,7 +95,10 @@ def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
 
 def test_loss_is_missing_data_and_corruption_depends_on_the_verdict() -> None:
     """A filesystem may be beyond repair with all of its data readable, and the other way round."""
-    whole = [changed(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
+    whole = [
+        changed(record, lost=0, data=Verdict.INTACT)
+        for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)
+    ]
     gone = [changed(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
     (row,) = figures_of([*whole, *gone])
     assert (row.loss.events, row.loss.trials) == (2, 6)

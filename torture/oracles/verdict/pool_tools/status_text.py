@@ -24,7 +24,7 @@ _WORDS = "pool|state|status|action|see|scan|scrub|remove|expand|config|errors"
 _SECTION = re.compile(rf"^(?=.{{6}}:) *({_WORDS}):(?: (.*))?$|^(checkpoint): (.*)$")
 """The colons stand below each other, but that of a checkpoint."""
 _WARNING = re.compile(
-    r"^    scan warning: skipp(?:ed|ing) blocks that are only referenced by the checkpoint\.$"
+    r"^    scan warning: (?:skipped|skipping) blocks that are only referenced by the checkpoint\.$"
 )
 _ALWAYS = ("pool", "state", "config", "errors")
 _TABLE = re.compile(r"^NAME +STATE +READ +WRITE +CKSUM$")
