@@ -216,7 +216,7 @@ def main(folder: Path) -> None:
     lab = _Lab(sockets=folder, zfs=zfs_version(ZFS))
     site = _Site(lab=lab, folder=folder)
     drawn = draw_trials([cell], trials=_TRIALS, run_seed=_RUN_SEED, load_ms=50)
-    specs = [replace(spec, fault=_FAULT) for spec in drawn]
+    specs = [*drawn[:-1], replace(drawn[-1], fault=_FAULT)]
     (folder / "trials").mkdir(parents=True)
     campaign = Campaign(
         run=Run(folder=folder),
