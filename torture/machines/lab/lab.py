@@ -50,8 +50,7 @@ which made a start take three times as long. Zeroing every page is expensive, to
 _NAS, _CLIENT, _CHECKER = "nas", "client", "checker"
 _NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
-"""With two processors a NAS writes and flushes at once. Emulated ones are threads that share the
-host's few."""
+"""With two processors a NAS writes and flushes at once. Emulated ones are threads of the host."""
 
 
 class Boot(StrEnum):
@@ -125,6 +124,10 @@ class Lab:
         """Raise `HarnessError` when the host ended a QEMU of this trial, even one that never came up."""
         for machine in self._of_trial:
             machine.require_host()
+
+    def forget_ended(self) -> None:
+        """Let machines that have ended say nothing of later evidence: a stage has kept the reason."""
+        self._of_trial = [machine for machine in self._of_trial if machine.is_alive()]
 
     def take_checker(self, *, console_log: Path) -> Machine:
         """The client that checks, without a disk; raises `HarnessError` when it does not answer."""
@@ -253,8 +256,7 @@ class Lab:
     def boot(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
         """A machine booted from power-off with its disks in place.
 
-        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not
-        answer.
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent is silent.
         """
         with self._machine(spec) as machine:
             machine.boot(deadline_s=deadline_s)

@@ -56,7 +56,8 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     trial: Any = SimpleNamespace(spec=spec, scratch=tmp_path, disks_left=())
     kept: dict[str, Any] = {}
     evidence: Any = SimpleNamespace(write=kept.__setitem__, enter_stage=lambda _stage: None)
-    machines: Any = SimpleNamespace(lab=None, shelf=SimpleNamespace(directory=tmp_path))
+    lab = SimpleNamespace(forget_ended=lambda: None)
+    machines: Any = SimpleNamespace(lab=lab, shelf=SimpleNamespace(directory=tmp_path))
     cut: Any = None
 
     def run(*, states: int = 5) -> Any:

@@ -116,6 +116,7 @@ def walk(
             walker.document = replace(walker.document, broken_off=broken_off)
             if isinstance(failure, StorageFailed):
                 raise
+            machines.lab.forget_ended()
         finally:
             counted = replace(
                 walker.document,
