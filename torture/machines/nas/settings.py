@@ -23,6 +23,8 @@ from torture.machines.nas.pool import vdev_kinds
 _SEVERAL_QUEUES = "zvol_use_blk_mq"
 _KINDS_OF_VDEVS = r"s/^[[:space:]]*(mirror|raidz[0-9]|draid[^-[:space:]]*|logs|special).*/\1/p"
 """sed: of a line of a vdev that is no disk, its kind. Disks that are gone have other names."""
+LAYOUT = "vdevs of the pool"
+"""The setting that disks change as they leave and come."""
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 
@@ -95,7 +97,7 @@ def essentials_of(cell: Cell) -> tuple[Setting, ...]:
     if cell[ADMINISTRATION] is None:  # which may change the layout
         essentials.append(
             Setting(
-                name="vdevs of the pool",
+                name=LAYOUT,
                 script=f"echo $(zpool list -Hv {POOL} | sed -nE '{_KINDS_OF_VDEVS}' | sort)",
                 expected=" ".join(sorted(vdev_kinds(cell))),
             )

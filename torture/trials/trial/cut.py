@@ -27,6 +27,7 @@ from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
+from torture.machines.nas.settings import LAYOUT
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.invariants import Audit
 from torture.trials.plan.second_cut import SecondCut
@@ -92,7 +93,7 @@ def keep_cut(
         plan=trial.plan.cut.as_json(),
         hit=hit,
         link=link,
-        not_in_effect=not_in_effect,
+        not_in_effect=_unexplained(not_in_effect, found.layout_changes),
         marks=len(marks),
         acknowledged=acknowledged,
         confirmed=confirmed,
@@ -131,12 +132,19 @@ def keep_later_life(
     lived_on = trial.client_lives_on and not before.confirmed.is_made and before.second is None
     is_traced = lived_on and trial.attachment.source is not None
     found, audit_ms = _audited(trial, machines, life, is_second=True, is_traced=is_traced)
+    changes = (*before.audit.layout_changes, *found.layout_changes)
+    unlike = _unexplained(not_in_effect(trial, nas, when="at the end"), changes)
     document = replace(
         before,
         later=found.as_document(took_ms=audit_ms),
-        not_in_effect=before.not_in_effect + not_in_effect(trial, nas, when="at the end"),
+        not_in_effect=before.not_in_effect + unlike,
     )
     evidence.write(CUT, document.as_json())
+
+
+def _unexplained(unlike: Sequence[str], layout_changes: Sequence[str]) -> tuple[str, ...]:
+    """The settings that are not in effect, without a layout whose change the audit itself has seen."""
+    return tuple(said for said in unlike if not (layout_changes and f" {LAYOUT}: " in said))
 
 
 def keep_second_cut(

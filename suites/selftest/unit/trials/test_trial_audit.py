@@ -12,6 +12,7 @@ from torture.choices.matrix.axes import FILESYSTEM
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Recording
+from torture.machines.nas.settings import LAYOUT
 from torture.trials.trial import cut
 from torture.trials.trial.shared.machines import PowerCut
 
@@ -42,3 +43,11 @@ def test_the_audit_gets_the_promises_of_the_cell(
     power_cut = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
     cut._audited(trial, machines, power_cut)
     assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)
+
+
+def test_a_layout_that_the_audit_saw_change_is_no_setting_that_is_not_in_effect() -> None:
+    """The audit's own words say it; without a change the layout was wrong from the start."""
+    layout = f"under the load: {LAYOUT}: , not logs"
+    sync = "at the end: sync and logbias: disabled latency, not standard latency"
+    assert cut._unexplained((layout, sync), ("slog0 left",)) == (sync,)
+    assert cut._unexplained((layout, sync), ()) == (layout, sync)
