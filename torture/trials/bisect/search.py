@@ -100,9 +100,9 @@ class Search:
 
     def _with_misfits(self, found: Found) -> Found:
         unlike = unlikeness(self._all_tried(), found.versions[-1])
-        told = sorted(number for number, p in unlike.items() if p < _MISFIT_P_MAX)
+        unlike_model = sorted(number for number, p in unlike.items() if p < _MISFIT_P_MAX)
         tried_before = sum(self._tried(one).trials > 0 for one in range(found.versions[0]))
-        return replace(found, misfits=tuple(told), tried_before=tried_before)
+        return replace(found, misfits=tuple(unlike_model), tried_before=tried_before)
 
     def _doubtful(self, found: Found) -> int | None:
         """The version that fits worst, if some more trials may tell whether it does."""

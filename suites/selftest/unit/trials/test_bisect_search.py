@@ -112,12 +112,12 @@ def test_where_both_ends_lose_the_certainty_holds(search: Run) -> None:
 def test_a_bug_that_was_mended_and_came_back_has_no_first_version(
     search: Run, share: float
 ) -> None:
-    told, wrong = 0, 0
+    doubted, wrong = 0, 0
     for seed in range(20):
         found = search(Truth(first=6, mended=range(13, 22), share=share, seed=seed))
-        told += bool(found.misfits)
+        doubted += bool(found.misfits)
         wrong += not found.misfits and 6 not in found.versions
-    assert wrong <= 1, f"{told} of 20 told, {wrong} wrong with a certainty"
+    assert wrong <= 1, f"{doubted} of 20 doubted, {wrong} wrong with a certainty"
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
