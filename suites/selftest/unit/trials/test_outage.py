@@ -16,6 +16,7 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import OUTAGE
+from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import DiskRefused, Machine, MachineFailed
 from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.trials.trial.outage import BrokenOff, keep_outage
@@ -140,6 +141,15 @@ def test_no_evidence_is_kept_once_the_host_ended_a_machine(tmp_path: Path, conso
     with nullcontext() if console else pytest.raises(HarnessError, match="ended the QEMU of nas"):
         writer.write(OUTAGE, "seen")
     assert (tmp_path / OUTAGE).exists() is bool(console)
+
+
+def test_a_machine_whose_end_is_kept_says_nothing_of_later_evidence(tmp_path: Path) -> None:
+    lab: Any = Lab.__new__(Lab)
+    lab._of_trial = [Guest(tmp_path, pid=NO_PROCESS)]
+    with pytest.raises(HarnessError, match="ended the QEMU"):
+        lab.require_host()
+    lab.forget_ended()
+    lab.require_host()
 
 
 def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
