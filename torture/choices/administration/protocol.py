@@ -11,7 +11,6 @@ The outcome is read from the output of ZFS's own tools, and from nothing else.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,6 +22,7 @@ from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import ToolOutput
+from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.oracles.audit.invariants import Invariant
@@ -195,7 +195,7 @@ class Printed:
 def _document(output: ToolOutput) -> dict[str, Any]:
     said = " ".join(output.argv[:2])
     try:
-        document = json.loads(output.stdout)
+        document = strict_json(output.stdout.encode())
     except ValueError as error:
         raise UnreadableError(f"{said} -j: no JSON: {error}") from error
     if not isinstance(document, dict):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from torture.choices.workloads._beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Command, Place, Surroundings
 from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -101,7 +101,7 @@ def parse_gone(text: str, document: str) -> dict[str, list[int]]:
     Raises `UnreadableError` where the read-back does not list them.
     """
     try:
-        found = json.loads(text)
+        found = strict_json(text.encode())
         return {
             what: [int(number) for number in found[what]]
             for what in ("missing", "changed", "unreadable")

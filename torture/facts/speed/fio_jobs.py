@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from torture.errors import HarnessError
+from torture.facts.evidence.strict_json import strict_json
 from torture.facts.speed.jobs import JobEnd, Pattern, SpeedJob
 
 _NS_PER_MS = 1e6
@@ -45,7 +45,7 @@ def parse_fio(text: str, job: SpeedJob) -> JobEnd:
     an error, or nothing of the job.
     """
     try:
-        (report,) = json.loads(text[text.index("{") :])["jobs"]
+        (report,) = strict_json(text[text.index("{") :].encode())["jobs"]
         if report["error"] != 0:
             raise ValueError(f"fio's error {report['error']}")
         end = _end_of(report["read" if job.pattern.is_read else "write"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from torture.facts.evidence.folder import (
     load_evidence,
 )
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
-from torture.facts.evidence.strict_json import json_object
+from torture.facts.evidence.strict_json import json_object, strict_json
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -100,7 +99,7 @@ def _measured_in(
 ) -> TrialRecord:
     zfs, file = str(evidence.spec.get("zfs", "")), folder / MEASURED
     try:
-        document = MeasuredDocument.from_json(json.loads(file.read_text()))
+        document = MeasuredDocument.from_json(strict_json(file.read_bytes()))
     except (OSError, ValueError) as error:
         raise HarnessError(f"{file} is unreadable: {error}", hint=f"read {folder}") from error
     return measured(spec, document, zfs=zfs, timings=timings)

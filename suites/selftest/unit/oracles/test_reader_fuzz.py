@@ -129,6 +129,7 @@ def _read_or_refuse(reader: Callable[[Any], object], text: Any) -> None:
             "errors: No known data errors\n",
         ),
         (lambda output: parse_runs(output.stdout), 0, '{"a": "\ud800"}'),
+        (lambda output: parse_gone(output.stdout, "it"), 0, '{"missing": [1e999]}'),
     ],
 )
 def test_texts_that_broke_a_reader(reader: Reader, code: int, text: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from torture.facts.evidence.folder import ToolOutput
+from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.fsck import exit_code_of, unreadable
 from torture.oracles.verdict.pool_tools.status_text import pool_in_text
 
@@ -55,7 +55,7 @@ def pool_in(output: ToolOutput) -> dict[str, Any]:
 
 def _pool_in_json(output: ToolOutput) -> dict[str, Any]:
     try:
-        (pool,) = json.loads(output.stdout)["pools"].values()
+        (pool,) = strict_json(output.stdout.encode())["pools"].values()
         return dict(pool)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(output, f"no status of one pool: {error!r}") from error
