@@ -134,9 +134,9 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         shelf.halt_with_freeze(client)
         hit = wait_for_moment(trial.plan.cut, shelf, loads, client)
         power_cut = machines.cut((client,))
-        state, _ = keep_cut(trial, machines, evidence, loads, power_cut, hit=hit, link=None)
+        kept = keep_cut(trial, machines, evidence, loads, power_cut, hit=hit, link=None)
         machines.begin_checker()
-        shelf.start((_DISK,), view=state)
+        shelf.start((_DISK,), view=kept.view)
         checker = machines.checker()
         if is_sound := check(trial, evidence, checker):
             machines.give_checker_back(checker)

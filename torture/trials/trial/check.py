@@ -15,12 +15,12 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CHECK_STATE, Step
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
-from torture.records.record.trials import Origin
 from torture.trials.trial.administer import wait_until_done
 from torture.trials.trial.cut import keep_later_life
 from torture.trials.trial.own_root.boots import boots
@@ -56,11 +56,19 @@ class ReadBack(Protocol):
         """Run it, until the deadline."""
 
 
-def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine) -> None:
-    """Check and scrub.
+def inspect(
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
+    nas: Machine,
+    *,
+    cut: CutDocument | None,
+) -> None:
+    """Check, audit the NAS since its return, and scrub.
 
     The disks before the check become a crash state of their own. A repair in place leaves this
-    state whole, so it can be inspected again.
+    state whole, so it can be inspected again. `cut`: None where it was recorded earlier, on a NAS with
+    other settings; then there is nothing to audit.
     """
     shelf, administration = machines.shelf, trial.cell[ADMINISTRATION]
     if administration is not None:
@@ -75,9 +83,9 @@ def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Mac
         client = machines.checker()
         if check(trial, evidence, client, vm_boots):
             machines.give_checker_back(client)
-    if trial.spec.origin is not Origin.REPLAY:  # whose settings are those of its recording
+    if cut is not None:
         with evidence.stage("audit"):
-            keep_later_life(trial, machines, evidence, nas)
+            keep_later_life(trial, machines, evidence, cut, nas)
     with evidence.stage("scrub"):
         scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)
 

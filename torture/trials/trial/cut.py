@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.choices.matrix.axes import ADMINISTRATION
@@ -17,7 +17,7 @@ from torture.choices.matrix.durability import (
 from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
-from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
+from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE
 from torture.facts.evidence.ledger import parse_ledger, received_lines
 from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
@@ -44,6 +44,16 @@ from torture.trials.trial.shared.trial import Trial
 _RECEIVED_DEADLINE_S = 10
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptCut:
+    """A cut as evidence."""
+
+    document: CutDocument
+    """The content of `cut.json` so far; each later stage writes it anew."""
+    view: Path
+    """The file of the crash state to recover."""
+
+
 def keep_cut(
     trial: Trial,
     machines: Machines,
@@ -54,12 +64,12 @@ def keep_cut(
     hit: bool,
     link: LinkFailure | None,
     not_in_effect: tuple[str, ...] = (),
-) -> tuple[Path, Confirmation]:
+) -> KeptCut:
     """Audit a cut; write `cut.json` and the crash state to recover.
 
-    Returns that state's file, and whether it confirms a finding of the audit. The state then belongs
-    to an earlier cut than this one. `hit`: whether the plan's target came. `link`: its failure before.
-    `not_in_effect`: settings of the cell, under the load.
+    The state belongs to an earlier cut than this one where it confirms a finding of the audit. `hit`:
+    whether the plan's target came. `link`: its failure before. `not_in_effect`: settings of the cell,
+    under the load.
     """
     recording, ledger = cut.recording, machines.ledger
     state = CrashState(
@@ -98,37 +108,35 @@ def keep_cut(
         acknowledged=acknowledged,
         confirmed=confirmed,
     )
-    evidence.write(CUT, document.as_json())
-    return state_file, confirmed
+    return KeptCut(document=_written(evidence, document), view=state_file)
 
 
 def keep_earlier_cut(
-    evidence: EvidenceWriter, earlier: Confirmation, state: CrashState, file: Path
-) -> None:
+    evidence: EvidenceWriter, kept: KeptCut, earlier: Confirmation, state: CrashState
+) -> KeptCut:
     """Recover this state instead: an earlier cut of the same disks."""
-    write_crash_state(file, state)
-    document = replace(load_evidence(evidence.folder).cut, confirmed=earlier)
-    evidence.write(CUT, document.as_json())
+    write_crash_state(kept.view, state)
+    document = replace(kept.document, confirmed=earlier)
+    return KeptCut(document=_written(evidence, document), view=kept.view)
 
 
-def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
-    """Add to `cut.json` the times at which the returned NAS published its volume again."""
+def keep_return(evidence: EvidenceWriter, cut: CutDocument, back: NasBack) -> CutDocument:
+    """Add the times at which the returned NAS published its volume again."""
     document = replace(
-        load_evidence(evidence.folder).cut,
+        cut,
         publishing_ms=round(back.publishing_ms, 3),
         published_ms=round(back.published_ms, 3),
     )
-    evidence.write(CUT, document.as_json())
+    return _written(evidence, document)
 
 
 def keep_later_life(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine
-) -> None:
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, before: CutDocument, nas: Machine
+) -> CutDocument:
     """Audit the recording of the NAS that came back last, and look at its settings once more."""
     seq = machines.shelf.control.status().seq
     recording = load_recording(machines.shelf.recording)
     life = PowerCut(recording=recording, seq=seq, t_ms=trial.clock_ms(), took_ms=0)
-    before = load_evidence(evidence.folder).cut
     lived_on = trial.client_lives_on and not before.confirmed.is_made and before.second is None
     is_traced = lived_on and trial.attachment.source is not None
     found, audit_ms = _audited(trial, machines, life, is_second=True, is_traced=is_traced)
@@ -139,7 +147,12 @@ def keep_later_life(
         later=found.as_document(took_ms=audit_ms),
         not_in_effect=before.not_in_effect + unlike,
     )
-    evidence.write(CUT, document.as_json())
+    return _written(evidence, document)
+
+
+def _written(evidence: EvidenceWriter, cut: CutDocument) -> CutDocument:
+    evidence.write(CUT, cut.as_json())
+    return cut
 
 
 def _unexplained(unlike: Sequence[str], layout_changes: Sequence[str]) -> tuple[str, ...]:
@@ -148,14 +161,15 @@ def _unexplained(unlike: Sequence[str], layout_changes: Sequence[str]) -> tuple[
 
 
 def keep_second_cut(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, cut: PowerCut
-) -> Path:
-    """Audit a second cut, after the client lived on.
-
-    Adds to `cut.json`, and returns the file of the crash state.
-    """
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
+    before: CutDocument,
+    second: SecondCut,
+    cut: PowerCut,
+) -> KeptCut:
+    """Audit a second cut, after the client lived on, and write its crash state."""
     recording = cut.recording
-    before = load_evidence(evidence.folder).cut
     if not trial.filesystem.looks_like_zfs:  # else its chains, which continue, look like the NAS's
         _must_be_another_boot(recording, before)
     state = CrashState(
@@ -165,8 +179,7 @@ def keep_second_cut(
     write_crash_state(state_file, state)
     found, audit_ms = _audited(trial, machines, cut, is_second=True)
     again = _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks_left)
-    evidence.write(CUT, replace(before, second=again).as_json())
-    return state_file
+    return KeptCut(document=_written(evidence, replace(before, second=again)), view=state_file)
 
 
 def _document(

@@ -7,11 +7,13 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from torture.choices.matrix.axes import FATE
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.manifest import MANIFEST_DUE
 from torture.machines.lab.lab import Lab
@@ -22,7 +24,13 @@ from torture.records.scoring.score import inconclusive, measured, score_with_man
 from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
-from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut, note_return
+from torture.trials.trial.cut import (
+    KeptCut,
+    keep_cut,
+    keep_earlier_cut,
+    keep_return,
+    keep_second_cut,
+)
 from torture.trials.trial.link_failure import fail_link
 from torture.trials.trial.measure.measurement import measure
 from torture.trials.trial.moment import wait_for_moment
@@ -138,42 +146,48 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         )
     with evidence.stage("cut"):
         cut = machines.cut(dying)
-        view, confirmed = keep_cut(
+        kept = keep_cut(
             trial, machines, evidence, loads, cut, hit=hit, link=link, not_in_effect=unlike
         )
-    lives_on = trial.client_lives_on and not confirmed.is_made
+    is_confirmed = kept.document.confirmed.is_made
+    lives_on = trial.client_lives_on and not is_confirmed
     with keep_outage(machines, evidence):
         if not lives_on:
-            if not confirmed.is_made:  # else the client counts as dead (`confirm`)
+            if not is_confirmed:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
             client.kill()
             if trial.spec.walk_states:
-                _walk(trial, machines, evidence, cut, view)
+                kept = _walk(trial, machines, evidence, cut, kept)
             machines.begin_checker()
         with evidence.stage("bring NAS back"):
-            back = bring_nas_back(trial, machines, evidence, view)
+            back = bring_nas_back(trial, machines, evidence, kept.view)
         if back is None:
             return
         if fault is not None:
             plant(back.nas, fault.after_return)
-        note_return(evidence, back)
+        returned = _Returned(nas=back.nas, cut=keep_return(evidence, kept.document, back))
         left = (
-            back.nas
-            if not lives_on
-            else _live_on(trial, machines, evidence, loads, back.nas, client)
+            _live_on(trial, machines, evidence, loads, returned, client) if lives_on else returned
         )
         if left is not None:
-            inspect(trial, machines, evidence, left)
+            inspect(trial, machines, evidence, left.nas, cut=left.cut)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Returned:
+    """A NAS that came back, and the cut so far."""
+
+    nas: Machine
+    cut: CutDocument
 
 
 def _walk(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut, view: Path
-) -> None:
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut, kept: KeptCut
+) -> KeptCut:
     """Walk the recording's states; the first one with a loss is recovered instead of the drawn one."""
     with evidence.stage("walk"):
         lost = walk(trial, machines, evidence, cut)
-    if lost is not None:
-        keep_earlier_cut(evidence, lost.cut, lost.state, view)
+    return kept if lost is None else keep_earlier_cut(evidence, kept, lost.cut, lost.state)
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
@@ -194,11 +208,11 @@ def _live_on(
     machines: Machines,
     evidence: EvidenceWriter,
     loads: Loads,
-    nas: Machine,
+    returned: _Returned,
     client: Machine,
-) -> Machine | None:
+) -> _Returned | None:
     """The NAS to inspect once the client has lived on; None when a second cut lost its pool."""
-    second = trial.plan.second
+    nas, second = returned.nas, trial.plan.second
     for_ms = trial.spec.survive_ms if second is None else second.after_ms
     with evidence.stage("live on"):
         still_writes = False
@@ -214,14 +228,14 @@ def _live_on(
             machines.begin_checker()
             wait_until_idle(trial.transport, nas)
             keep_verifiers(trial, machines, evidence)
-            return nas
+            return returned
         loads.take_endings()
         keep_kernel_logs(evidence, client=client, nas=nas)
     with evidence.stage("cut again"):
         machines.shelf.halt_with_freeze(nas, client)
         cut = machines.cut((nas, client))
-        view = keep_second_cut(trial, machines, evidence, second, cut)
+        kept = keep_second_cut(trial, machines, evidence, returned.cut, second, cut)
     machines.begin_checker()
     with evidence.stage("bring NAS back again"):
-        back = bring_nas_back(trial, machines, evidence, view, again=True)
-    return None if back is None else back.nas
+        back = bring_nas_back(trial, machines, evidence, kept.view, again=True)
+    return None if back is None else _Returned(nas=back.nas, cut=kept.document)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import (
     ADMINISTRATION,
     CHECK_STATE,
@@ -28,6 +29,7 @@ from torture.trials.trial.shared.archive import unpack_recordings
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.ground import Around
 from torture.trials.trial.walk.walk import walk
 
 
@@ -48,11 +50,12 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
     for name in (LEDGER, CUT, PROOF, ADMINISTRATION, BLOCK_REQUESTS):
         if (first / name).exists():  # a load may keep no ledger, a pool may have no administration
             shutil.copy(first / name, trial.folder / name)
+    cut = load_evidence(first).cut
+    confirmed = cut.confirmed
     with keep_outage(machines, evidence):
         if trial.spec.walk_states:
-            _walk_around(trial, machines, evidence, recordings)
+            _walk_around(trial, machines, evidence, recordings, cut)
         machines.begin_checker()
-        confirmed = load_evidence(trial.folder).cut.confirmed
         lived = trial.client_lives_on and not confirmed.is_made
         with evidence.stage("bring NAS back"):
             view = recovered_state(recordings, lived=lived)
@@ -60,14 +63,13 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
                 require_legal_view(view, trial.disks_left)
             back = bring_nas_back(trial, machines, evidence, view)
         if back is not None:
-            inspect(trial, machines, evidence, back.nas)
+            inspect(trial, machines, evidence, back.nas, cut=None)
 
 
 def _walk_around(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, recordings: Path
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, recordings: Path, cut: CutDocument
 ) -> None:
     """Walk the states of cuts around the recorded one, which may be one amid a recovery."""
-    cut = load_evidence(trial.folder).cut
     state = read_crash_state(recordings / CUT_STATE)
     power_cut = PowerCut(
         recording=load_recording(recordings / cut.view["recording"]),
@@ -75,8 +77,9 @@ def _walk_around(
         t_ms=cut.t_ms or 0.0,
         took_ms=cut.took_ms or 0.0,
     )
+    around = Around(state=state, acknowledged=cut.confirmed.event or power_cut.seq)
     with evidence.stage("walk"):
-        walk(trial, machines, evidence, power_cut, around=state)
+        walk(trial, machines, evidence, power_cut, around=around)
 
 
 def require_legal_view(view: Path, disks: Sequence[ShelfDisk]) -> None:

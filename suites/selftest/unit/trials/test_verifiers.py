@@ -118,10 +118,10 @@ def test_the_verifiers_are_kept_once_the_nas_has_read_all_of_a_client_that_lived
         monkeypatch.setattr(live, step, notes(step))
     machines: Any = SimpleNamespace(begin_checker=notes("checker"))
     client: Any = SimpleNamespace(kill=notes("kill"))
-    nas, loads = cast("Any", object()), cast("Any", None)
+    returned, loads = cast("Any", SimpleNamespace(nas=object())), cast("Any", None)
     evidence = EvidenceWriter(folder=tmp_path)
     trial = _trial(tmp_path, _LIVES)
-    assert live._live_on(trial, machines, evidence, loads, nas, client) is nas
+    assert live._live_on(trial, machines, evidence, loads, returned, client) is returned
     assert happened == [
         "go_on", "stop_client", "kill", "checker", "wait_until_idle", "keep_verifiers",
     ]  # fmt: skip

@@ -18,8 +18,6 @@ from torture.choices.administration.protocol import Moment
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.cut_document import Confirmation, CutDocument
-from torture.facts.evidence.folder import CUT, SPEC, write_document
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
@@ -37,7 +35,7 @@ from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.engines.engine import recovered_of
 from torture.trials.trial.walk.engines.ranges import Ranges, grains_of, grains_with_data
-from torture.trials.trial.walk.ground import FirstEnd
+from torture.trials.trial.walk.ground import Around, FirstEnd
 from torture.trials.trial.walk.shrink import Dropped, fewest, smallest
 from torture.trials.trial.walk.walk import (
     ground_and_states,
@@ -228,17 +226,15 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     """Only acknowledgements before the cut of the load count there."""
     recordings = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
     load, recovery = (load_recording(recordings / name) for name in ("life-1", "life-2"))
-    confirmed = Confirmation(event=7, marks=0)
-    write_document(tmp_path, SPEC, _walked().as_json())
-    write_document(tmp_path, CUT, CutDocument(confirmed=confirmed).as_json())
     disks = [SimpleNamespace(serial="data0", persistence=Persistence.VOLATILE)]
     trial: Any = SimpleNamespace(spec=SimpleNamespace(seed=1), disks_left=disks, folder=tmp_path)
     cut = PowerCut(recording=load, seq=len(load.events) - 1, t_ms=0, took_ms=0)
-    around = CrashState(recording=recovery.folder, cut=3, seed=0, disks={})
+    state = CrashState(recording=recovery.folder, cut=3, seed=0, disks={})
+    around = Around(state=state, acknowledged=7)
     ground, states = ground_and_states(trial, cut, around)
     assert (ground.recording.folder, ground.acknowledged) == (recovery.folder, 7)
     assert states
-    of_load = replace(around, recording=load.folder.resolve())
+    of_load = replace(around, state=replace(state, recording=load.folder.resolve()))
     ground, _ = ground_and_states(trial, cut, of_load)
     assert (ground.recording, ground.acknowledged) == (load, None)
 

@@ -29,6 +29,16 @@ class Ground:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Around:
+    """A recorded cut around whose states a walk goes."""
+
+    state: CrashState
+    """Its state; that of a cut amid a recovery has another recording than the load's."""
+    acknowledged: int
+    """The event of the load's recording up to which acknowledgements count."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LostState:
     """A state that lost something, and its cut."""
 

@@ -15,7 +15,6 @@ from torture.choices.workloads import with_those_beside
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
-from torture.facts.evidence.folder import load_evidence
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.evidence.walk_document import WALK, SetsTaken
 from torture.facts.recording.crash_state import CrashState
@@ -41,7 +40,7 @@ from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.fresh import FreshRecovery, recover_afresh
-from torture.trials.trial.walk.ground import Ground, LostState
+from torture.trials.trial.walk.ground import Around, Ground, LostState
 from torture.trials.trial.walk.walker import Walker
 
 _DEEPEST = 4
@@ -74,7 +73,7 @@ def walk(
     evidence: EvidenceWriter,
     cut: PowerCut,
     *,
-    around: CrashState | None = None,
+    around: Around | None = None,
 ) -> LostState | None:
     """Recover states that cuts from the first acknowledgement on can leave; keep `walk.json`.
 
@@ -89,7 +88,7 @@ def walk(
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
     if around is not None:
-        chosen.sort(key=lambda state: abs(state.cut - around.cut))
+        chosen.sort(key=lambda state: abs(state.cut - around.state.cut))
     chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
     labels = () if around is not None else _with_torn_labels(trial, cut, states)
     chosen += drawn(labels, wanted // _LABELS_PART, seed=f"walk/{trial.spec.seed}/labels")
@@ -129,18 +128,17 @@ def walk(
 
 
 def ground_and_states(
-    trial: Trial, cut: PowerCut, around: CrashState | None
+    trial: Trial, cut: PowerCut, around: Around | None
 ) -> tuple[Ground, tuple[DistinctState, ...]]:
     """The load's recording, or that of a recovery that was cut.
 
     The load's is walked from the first acknowledgement on, and from the command of an administration
     on.
     """
-    if around is not None and around.recording != cut.recording.folder.resolve():
-        recording = load_recording(around.recording)
-        acknowledged = load_evidence(trial.folder).cut.confirmed.event or cut.seq
+    if around is not None and around.state.recording != cut.recording.folder.resolve():
+        recording = load_recording(around.state.recording)
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
-        return _ground(trial, recording, states, acknowledged=acknowledged), states
+        return _ground(trial, recording, states, acknowledged=around.acknowledged), states
     states = _states(trial, cut.recording, first=_first_event(trial, cut), last=cut.seq)
     return _ground(trial, cut.recording, states), states
 
