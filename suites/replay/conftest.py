@@ -11,13 +11,7 @@ from rich.table import Table
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.coverage import list_coverage
 from fixtures.options import Options, refuse_options
-from fixtures.states import (
-    chosen_engine,
-    chosen_fresh,
-    chosen_minutes,
-    chosen_states,
-    is_coverage_chosen,
-)
+from fixtures.states import chosen_walk
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
@@ -55,13 +49,9 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
     specs = draw_walked(
         selected(request.session, Cell, "cell", needing="walked"),
         recordings=options.trials,
-        states=chosen_states(request.config, default=_STATES),
+        walk=chosen_walk(request.config, default_states=_STATES),
         run_seed=options.seed,
         load_ms=options.load_ms,
-        engine=chosen_engine(request.config),
-        coverage=is_coverage_chosen(request.config),
-        fresh=chosen_fresh(request.config),
-        minutes=chosen_minutes(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(request.config, options, schedule, specs=specs) as running:

@@ -13,7 +13,7 @@ from fixtures.asked import asked_choices
 from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_engine, chosen_minutes, chosen_states
+from fixtures.states import chosen_walk
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
@@ -23,6 +23,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.detection import Detection, cuts_in_words
+from torture.records.tasks.cut_task import Cut
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_planted, moved
 from torture.trials.trial.walk.walk import why_not_walked
@@ -73,15 +74,13 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
 def _specs_of(
     faults: Sequence[Fault], config: pytest.Config, options: Options
 ) -> tuple[TrialSpec, ...]:
-    states = chosen_states(config)
+    walk = chosen_walk(config, default_states=0)
     return draw_planted(
         faults,
         trials=options.trials,
         run_seed=options.seed,
         load_ms=options.load_ms,
-        states=lambda cell: 0 if why_not_walked(cell) else states,
-        engine=chosen_engine(config),
-        minutes=chosen_minutes(config),
+        task_of=lambda cell: walk if walk.states and not why_not_walked(cell) else Cut(),
     )
 
 

@@ -13,8 +13,8 @@ from fixtures.options import Options
 from suites.selftest.runs.processes import commands_in, sandboxes_of
 from torture.choices.matrix.cells import Cell
 from torture.deadlines import wait_for
-from torture.facts.evidence.walk_document import WalkEngine
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_walked
 
@@ -35,10 +35,9 @@ def test_a_killed_nas_ends_the_walk_and_keeps_its_states(
     specs = draw_walked(
         [_CELL],
         recordings=1,
-        states=_STATES,
+        walk=Walk(states=_STATES),
         run_seed=1,
         load_ms=_LOAD_MS,
-        engine=WalkEngine.KERNEL,
     )
     with begun_beside(request.config, options, specs) as running:
         campaign = running.campaign

@@ -14,6 +14,7 @@ from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.plan.draw import draw_walked
 
 _CELL = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
@@ -29,10 +30,9 @@ def walk(request: pytest.FixtureRequest, options: Options) -> Iterator[WalkDocum
     specs = draw_walked(
         [_CELL],
         recordings=1,
-        states=_STATES,
+        walk=Walk(states=_STATES, engine=WalkEngine.NATIVE),
         run_seed=1,
         load_ms=_LOAD_MS,
-        engine=WalkEngine.NATIVE,
     )
     with begun_beside(request.config, options, specs) as running:
         running.wait_for(_CELL)

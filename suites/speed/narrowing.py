@@ -8,10 +8,10 @@ from dataclasses import replace
 from suites.speed.questions import Row, cell_of
 from suites.speed.tables import figures_of_row
 from torture.choices.matrix.cells import Cell
-from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
+from torture.records.tasks.measure_task import MeasureOrder
 
 WIDTH_MAX = 1.2
 """The upper end of a narrow interval by its lower one."""
@@ -43,8 +43,8 @@ class NarrowingSchedule(FixedSchedule):
         self._drop_needless(spec)
 
     def _row_of(self, spec: TrialSpec) -> Row:
-        assert spec.measure is not None, "only measurements are scheduled here"
-        return self._rows[_key(spec.cell, spec.measure)]
+        assert isinstance(spec.task, MeasureOrder), "only measurements are scheduled here"
+        return self._rows[_key(spec.cell, spec.task)]
 
     def _drop_needless(self, spec: TrialSpec) -> None:
         row = self._row_of(spec)

@@ -15,7 +15,7 @@ from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredPlace
 from torture.facts.speed.published import PublishedTable
 from torture.facts.speed.published_sweeps import BLOCKS_KIB, SECTOR_LINKS, SECTORS
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
+from torture.records.tasks.walk_task import Walk
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
@@ -63,11 +64,9 @@ def _specs() -> list[TrialSpec]:
         for spec in draw_walked(
             [cell],
             recordings=1,
-            states=states,
+            walk=Walk(states=states, engine=_ENGINES[cell]),
             run_seed=1,
             load_ms=_LOAD_MS,
-            engine=_ENGINES[cell],
-            coverage=cell is WALKED_BOTH,
         )
     ]
     # the longest begins first, or it would end alone; the trial to replay ends before the other walks

@@ -20,6 +20,7 @@ from torture.facts.recording.roles import (
     ZIL_MAGIC_AT,
 )
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.due.completions import Completions
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
@@ -297,12 +298,14 @@ class Story:
         return audit(
             self.recorded(),
             cut=last,
-            sync=sync,
+            terms=AuditTerms(
+                sync=sync,
+                whole_on=self.whole_on,
+                names_are_volatile=names_are_volatile,
+                length_shows_metadata=length_shows_metadata,
+                late_ms=late_ms,
+            ),
             completions=completions,
-            whole_on=self.whole_on,
-            names_are_volatile=names_are_volatile,
-            length_shows_metadata=length_shows_metadata,
-            late_ms=late_ms,
         )
 
     def recorded(self) -> Recording:

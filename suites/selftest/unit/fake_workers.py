@@ -150,7 +150,7 @@ def campaign_of(
     jobs: int = 2,
     keep: EvidencePolicy = EvidencePolicy.ALL,
     earlier: Sequence[TrialRecord] = (),
-    walk_s: float = 0,
+    longer_s: float = 0,
 ) -> Campaign:
     return Campaign(
         run=Run(folder=folder),
@@ -159,7 +159,7 @@ def campaign_of(
         jobs=jobs,
         keep=keep,
         earlier=earlier,
-        walk_s=walk_s,
+        longer_s=longer_s,
     )
 
 

@@ -188,8 +188,8 @@ def test_missing_paths_are_found() -> None:
     assert absent_of(text) == {"kernel/", "tools/nothing", "torture/gone.py", "no.toml"}
     assert absent_of("`results/RUN/trials/TRIAL` and `tools/run suites/powercut`") == set()
     assert not is_found("torture.choices.slogs.floppy")
-    assert not is_found("torture.trials.trial.live.walk_trial")
-    assert is_found("torture.trials.trial.live.run_trial")
+    assert not is_found("torture.trials.trial.one_trial.walk_trial")
+    assert is_found("torture.trials.trial.one_trial.run_trial")
     assert "--floppy" not in known_options()
 
 
@@ -229,7 +229,7 @@ def test_every_room_that_can_be_added_to_has_a_recipe() -> None:
         for path in smallest
         if path.is_file() and path.name not in {"__init__.py", "play.py"}
     }
-    assert (len(protocols), len(examples)) == (10, 11), "a kernel has no protocol.py"
+    assert (len(protocols), len(examples)) == (12, 11), "a task and its course have no toy"
     named = {path for recipe in recipes().values() for path in paths_in(recipe)}
     assert (protocols | examples) - named == set()
 

@@ -13,6 +13,7 @@ from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import WalkEngine
 from torture.records.schedules.fixed import FixedSchedule
+from torture.records.tasks.walk_task import Walk
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_trials, draw_walked
 
@@ -71,8 +72,7 @@ def test_trials_that_do_not_end_fail_the_test_by_their_name(
 def test_a_run_is_known_by_its_walks_too() -> None:
     """Else a run would go on with another number of states, or with another engine."""
     cells = [Cell.parse("iscsi-always-noslog-ext4-bothdie")]
-    walked = draw_walked(
-        cells, recordings=2, states=7, run_seed=1, load_ms=500, engine=WalkEngine.NATIVE
-    )
+    walk = Walk(states=7, engine=WalkEngine.NATIVE)
+    walked = draw_walked(cells, recordings=2, walk=walk, run_seed=1, load_ms=500)
     assert walks_in(walked) == {"walks": [[7, "native"]]}
     assert walks_in(draw_trials(cells, trials=2, run_seed=1, load_ms=500)) == {}

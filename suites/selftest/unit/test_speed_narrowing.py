@@ -13,6 +13,7 @@ from suites.speed.questions import R4, cell_of
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.protocol import Schedule
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.campaign.continued import settle
 from torture.trials.plan.draw import draw_measured
 
@@ -22,11 +23,11 @@ _PASSES = 4
 
 def _record(spec: TrialSpec, times_ms: Sequence[float], *, share: float = 0.02) -> TrialRecord:
     """A pass whose rounds took these times."""
-    assert spec.measure is not None
+    assert isinstance(spec.task, MeasureOrder)
     jobs = [
         measured_job(ms, link="", number=number, share=share) for number, ms in enumerate(times_ms)
     ]
-    record = measured_record(spec.cell.name, jobs, device=spec.measure.device)
+    record = measured_record(spec.cell.name, jobs, device=spec.task.device)
     return replace(record, trial=spec.trial)
 
 
@@ -36,8 +37,8 @@ def _specs() -> tuple[TrialSpec, ...]:
 
 
 def _ends(spec: TrialSpec) -> TrialRecord:
-    assert spec.measure is not None
-    is_narrow_row = spec.measure.device == _NARROW.order.device
+    assert isinstance(spec.task, MeasureOrder)
+    is_narrow_row = spec.task.device == _NARROW.order.device
     return _record(spec, (10, 10.1) if is_narrow_row else (10, 30))
 
 
@@ -55,7 +56,7 @@ def _play(schedule: Schedule, *, at_most: int = 100) -> list[tuple[TrialSpec, Tr
 
 
 def _devices(played: Sequence[tuple[TrialSpec, TrialRecord]]) -> list[str]:
-    return [spec.measure.device for spec, _ in played if spec.measure is not None]
+    return [spec.task.device for spec, _ in played if isinstance(spec.task, MeasureOrder)]
 
 
 def test_a_narrow_row_ends_after_the_least_passes_and_a_wide_one_uses_them_all() -> None:

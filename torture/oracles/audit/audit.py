@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -16,7 +16,8 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.commits import LATE_MS, Commits, Groups
+from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.commits import Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
 from torture.oracles.audit.due.at_risk import AtRisk, at_risk_in
@@ -34,68 +35,35 @@ from torture.oracles.audit.vdevs.members import Members
 
 
 def audit(
-    recording: Recording,
-    *,
-    cut: int,
-    sync: Sync,
-    completed_sync: Sync | None = None,
-    completions: Completions | None = None,
-    waived: Mapping[Invariant, int] | None = None,
-    whole_on: Collection[str] | None = None,
-    writes_once: bool = True,
-    names_are_volatile: bool = False,
-    length_shows_metadata: bool = True,
-    only_groups_write: bool = True,
-    late_ms: int = LATE_MS,
+    recording: Recording, *, cut: int, terms: AuditTerms, completions: Completions | None = None
 ) -> Audit:
     """Audit the events up to and including `cut`, and the client's requests completed by then.
 
-    - `waived`: invariants that the cell's own settings break, and the event from which on they do. From
-      there the audit only counts their violations.
-    - `sync`: unless disabled, an acknowledgement means that the ZIL, or a txg, is durable.
-    - `completed_sync`: the sync level for completed block requests, if it differs.
-    - `whole_on`: the disks that each hold whole data blocks at one place. Empty where blocks are split
-      over disks; by default all disks.
-    - `writes_once`: whether the client's filesystem writes no second copy of its data
-      (`torture.choices.filesystems.protocol`). Only then must every log block with these data be covered.
-    - `names_are_volatile`: an acknowledgement covers only the blocks that it names.
-    - `length_shows_metadata`: whether a write's length distinguishes metadata from data
-      (`torture.facts.recording.roles`).
-    - `only_groups_write`: whether only transaction groups and the ZIL write, and no resilver. Then a
-      committed group vouches for everything before its first write, otherwise before its uberblock.
-    - `late_ms`: how long after an acknowledgement a group may begin (`torture.oracles.audit.commits`).
-
     Raises what `Recording.payload` raises.
     """
+    whole_on = terms.whole_on
     if whole_on is None:
         whole_on = [disk.name for disk in recording.disks]
     disk_writes = disk_writes_in(recording, cut=cut, is_split=not whole_on)
     pointed = find_pointed(recording, disk_writes, whole_on=whole_on)
     auditor = _Auditor(
         recording=recording,
-        sync=sync,
-        writes_once=writes_once,
-        length_shows_metadata=length_shows_metadata,
-        groups=Groups(only_groups_write=only_groups_write),
+        terms=terms,
+        groups=Groups(only_groups_write=terms.only_groups_write),
         whole_disks=disks_in(recording, whole_on),
         returns=returns_in(recording, cut=cut),
-        operations=Operations(names_are_volatile=names_are_volatile),
+        operations=Operations(names_are_volatile=terms.names_are_volatile),
         disk_writes=disk_writes,
         pointed=pointed,
-        late_ms=late_ms,
     )
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
-    audited_writes = (
-        None
-        if completions is None
-        else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
-    )
+    audited_writes = None if completions is None else auditor.hear_completions(completions, cut=cut)
     operations = auditor.operations
     held = [
         finding
         for finding in auditor.findings
-        if finding.event < (waived or {}).get(finding.invariant, math.inf)
+        if finding.event < terms.waived.get(finding.invariant, math.inf)
     ]
     return Audit(
         acknowledged_at=tuple(one.acknowledged for one in operations.acknowledged),
@@ -116,16 +84,13 @@ class _Auditor:
     """The state of an audit; it takes the events one by one."""
 
     recording: Recording
-    sync: Sync
-    writes_once: bool
-    length_shows_metadata: bool
+    terms: AuditTerms
     groups: Groups
     whole_disks: list[int]
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     returns: dict[int, Returned]
     operations: Operations
-    late_ms: int
     findings: list[Finding] = field(default_factory=list)
     _writes: dict[Role, Coverage] = field(
         default_factory=lambda: {role: Coverage() for role in Role}
@@ -146,10 +111,10 @@ class _Auditor:
         self.phases = PhaseTracker(
             writes=self._writes,
             pointed=self._pointed_writes,
-            length_shows_metadata=self.length_shows_metadata,
+            length_shows_metadata=self.terms.length_shows_metadata,
         )
         uberblocks = self._writes[Role.UBERBLOCK]
-        self.commits = Commits(uberblocks=uberblocks, late_ms=self.late_ms)
+        self.commits = Commits(uberblocks=uberblocks, late_ms=self.terms.late_ms)
         self.labels = Labels(labels=self._writes[Role.LABEL], uberblocks=uberblocks)
         self.trims = Trims(labels=self.labels)
         self.members = Members(known=(*self._coverages, self.trims, self.extents))
@@ -267,11 +232,11 @@ class _Auditor:
         for one in self.operations.hear(event, self.recording.payload(event)):
             self.commits.hear_acknowledgement()
             self.phases.acknowledged_ns = event.time_ns
-            if self.sync is not Sync.DISABLED and not one.guarantees_nothing:
+            if self.terms.sync is not Sync.DISABLED and not one.guarantees_nothing:
                 self._hear_acknowledged(event, one)
 
     def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
-        is_data_known = self.writes_once and one.guarantees_data
+        is_data_known = self.terms.writes_once and one.guarantees_data
         if is_data_known and self.contents.lacks_some_of(one):
             self._find(Invariant.LOGGED_IS_WHOLE, event)
         uncovered = self._writes[Role.ZIL].uncovered
@@ -330,8 +295,9 @@ class _Auditor:
             committed_txg=(committed.txg or 0) if committed else 0,
         )
 
-    def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
+    def hear_completions(self, completions: Completions, *, cut: int) -> int:
         """Audit the requests that the client completed by the cut; returns how many writes were due."""
+        sync = self.terms.completed_sync or self.terms.sync
         durable = durable_in(
             self.recording,
             self.disk_writes,

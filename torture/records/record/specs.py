@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from torture.choices.matrix.axes import DISK_SECTOR
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
-from torture.facts.evidence.walk_document import WalkEngine
-from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.trials import Origin
+from torture.records.tasks import as_json, task_of
+from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.protocol import Task
+from torture.records.tasks.replay_task import Replay
 
 DRAW = 3
 """The version of a seed's draws. It grows when seeds draw other cuts or survivors; old specs keep
@@ -21,12 +23,8 @@ _DRAW_WITH_DISK_SECTORS = 3
 """Earlier draws had disks of `SECTOR_BEFORE`, and their names say nothing of sectors."""
 
 
-WALK_MINUTES = 20
-"""The time of a walk without a choice of the user."""
-FRESH_S = 30
-"""The time for each fresh recovery of a content; under emulation it takes some 20 s."""
-
-
+_LAST_WITHOUT_TASKS = "9486305e"
+"""The commit that still reads specs with a walk or a measurement but no `task`."""
 _FIRST_OF_THEIR_SEED = (Origin.LIVE, Origin.PLANTED, Origin.WALKED, Origin.MEASURED)
 
 
@@ -54,32 +52,16 @@ class TrialSpec:
     repeats: str = ""
     """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
-    """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
+    """The evidence folder of that trial, with its plan, and its recording."""
+    task: Task = field(default_factory=Cut)
     draw: int = DRAW
     """The version of the seed's draws: specs without one are of the first."""
-    walk_states: int = 0
-    """The number of crash states of its recording to recover, where it is walked."""
-    walk_engine: WalkEngine = WalkEngine.KERNEL
-    """The code that recovers them."""
-    walk_coverage: bool = False
-    """Whether the native engine counts the blocks of ZFS's code that it runs."""
-    walk_fresh: int = 0
-    """The number of contents for each of which a fresh NAS recovers a state once more."""
-    walk_minutes: int = WALK_MINUTES
-    """The walk ends after this time, whatever is left; fresh recoveries of contents come on top."""
-    measure: MeasureOrder | None = None
-    """The jobs to measure, instead of a load and a cut."""
 
     def __post_init__(self) -> None:
         if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:
             raise ValueError("a planted trial has a fault")
-
-    @property
-    def walk_s(self) -> int:
-        """The time of its walk at most, with the fresh recoveries; 0 where it is not walked."""
-        return self.walk_minutes * 60 + self.walk_fresh * FRESH_S if self.walk_states else 0
 
     @property
     def trial(self) -> str:
@@ -99,7 +81,7 @@ class TrialSpec:
 
     def as_json(self) -> dict[str, Any]:
         """The spec as plain data; `from_json` takes it back."""
-        return asdict(self) | {"cell": self.cell.name}
+        return asdict(self) | {"cell": self.cell.name, "task": as_json(self.task)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -116,20 +98,26 @@ class TrialSpec:
             survive_ms=data["survive_ms"],
             fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
             brought=tuple(
-                Brought(**{field.name: str(raw[field.name]) for field in fields(Brought)})
+                Brought(**{one.name: str(raw[one.name]) for one in fields(Brought)})
                 for raw in data.get("brought", ())
             ),
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
             draw=draw,
-            walk_states=data.get("walk_states", 0),
-            walk_engine=WalkEngine(data.get("walk_engine", WalkEngine.KERNEL)),
-            walk_coverage=data.get("walk_coverage", False) is True,
-            walk_fresh=data.get("walk_fresh", 0),
-            walk_minutes=data.get("walk_minutes", WALK_MINUTES),
-            measure=MeasureOrder.from_json(data["measure"]) if data.get("measure") else None,
+            task=_task_in(data),
         )
+
+
+def _task_in(data: dict[str, Any]) -> Task:
+    """The task of a spec; one without is a cut or its replay."""
+    if "task" in data:
+        return task_of(data["task"])
+    if data.get("walk_states") or data.get("measure"):
+        raise ValueError(
+            f"its walk or measurement is read by commit {_LAST_WITHOUT_TASKS} and before"
+        )
+    return Replay() if data.get("origin") == Origin.REPLAY else Cut()
 
 
 def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: int = DRAW) -> int:

@@ -9,6 +9,8 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
+from torture.records.tasks.protocol import Task
+from torture.records.tasks.replay_task import Replay
 
 
 class ReplaySchedule(FixedSchedule):
@@ -25,17 +27,19 @@ class ReplaySchedule(FixedSchedule):
         return f"{self._spec.origin} of {self._spec.repeats}"
 
 
-def repeat(spec: TrialSpec, *, evidence: Path, origin: Origin, walk_states: int = 0) -> TrialSpec:
+def repeat(
+    spec: TrialSpec, *, evidence: Path, origin: Origin, task: Task | None = None
+) -> TrialSpec:
     """The same trial again: from its recording in that folder, or (`Origin.RERUN`) from its seed.
 
-    From a recording, so many crash states around its cut are recovered, too.
+    `task`: that with the recording; by default its replay. From the seed it is always the first one.
     """
     return replace(
         spec,
         origin=origin,
         repeats=spec.trial,
         replay_of=str(evidence),
-        walk_states=walk_states if origin is Origin.REPLAY else spec.walk_states,
+        task=(task or Replay()) if origin is Origin.REPLAY else spec.task,
     )
 
 

@@ -22,6 +22,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.walk_document import WALK
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.repeated import repeated_as_done
 from torture.oracles.verdict.terms import Terms
@@ -37,6 +38,7 @@ from torture.records.scoring.checkers.storage_checkers import (
 )
 from torture.records.scoring.required import missing_evidence
 from torture.records.scoring.walked import left_open
+from torture.records.tasks import document_of
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
@@ -48,19 +50,21 @@ _CONFIRMED = "cut at event {0.event}, before the drawn cut: {0.finding}"
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for missing evidence."""
     is_replay = evidence.spec.get("origin") == Origin.REPLAY
+    cell: Cell | None = None
     try:
         cell = Cell.parse(str(evidence.spec.get("cell")))
     except ValueError as error:
         terms, checkers = Terms(is_replay=is_replay), _checkers_without_cell(str(error))
     else:
         terms, checkers = terms_of(cell, is_replay=is_replay), _checkers_of(cell)
+    missing = missing_evidence(evidence, cell, is_replay=is_replay)
     if terms.repeats_requests:
         evidence = replace(evidence, ledger=repeated_as_done(evidence.ledger))
     found: dict[Layer, LayerFinding] = {}
     for check in (check_pool, check_outage, *checkers):
         finding = check(evidence, terms, found)
         found[finding.layer] = finding
-    return _conclude(evidence, found)
+    return _conclude(evidence, found, missing=(*evidence.manifest.complaints, *missing))
 
 
 def _checkers_of(cell: Cell) -> Iterator[Checker]:
@@ -76,12 +80,11 @@ def _checkers_without_cell(why: str) -> Iterator[Checker]:
     yield partial(check_data, loads=())
 
 
-def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
+def _conclude(evidence: Evidence, found: Earlier, *, missing: tuple[str, ...]) -> Judgement:
     """The only place that merges the findings into a judgement."""
     every = {layer: found.get(layer, LayerFinding(layer=layer)) for layer in Layer}
     filesystem, data = every[Layer.FILESYSTEM], every[Layer.DATA]
     known = [finding.verdict for finding in every.values() if finding.verdict is not None]
-    missing = (*evidence.manifest.complaints, *missing_evidence(evidence))
     unknown = tuple(_unknown(evidence, every.values(), known))
     doubts = (*missing, *unknown)
     stated = _stated(evidence) if doubts else ()
@@ -151,5 +154,5 @@ def _left_open_by_the_walk(evidence: Evidence, *, shown: Verdict) -> Iterator[st
     """See `left_open`; a trial that came back without the walk that it was to make has one less."""
     if evidence.walk is not None:
         yield from left_open(evidence.walk, shown=shown)
-    elif evidence.spec.get("walk_states") and evidence.outage is None:
+    elif document_of(evidence.spec) == WALK and evidence.outage is None:
         yield "no state of the recording was walked"

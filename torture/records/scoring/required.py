@@ -24,19 +24,17 @@ from torture.facts.evidence.folder import (
     Step,
 )
 from torture.facts.evidence.walk_document import WALK
-from torture.records.record.trials import Origin
 
 
-def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
-    """The missing and garbled evidence, in words; empty where all is there. Older evidence lacks some."""
+def missing_evidence(evidence: Evidence, cell: Cell | None, *, is_replay: bool) -> tuple[str, ...]:
+    """The missing and garbled evidence, in words; empty where all is there. Older evidence lacks some.
+
+    Without a cell it is unknown what must be there.
+    """
     garbled = _garbled(evidence)
-    if not evidence.manifest.is_due:
+    if cell is None or not evidence.manifest.is_due:
         return garbled
-    try:
-        cell = Cell.parse(str(evidence.spec.get("cell")))
-    except ValueError as error:
-        return (str(error),)
-    return (*garbled, *_Missing(evidence, cell).all())
+    return (*garbled, *_Missing(evidence, cell, is_replay=is_replay).all())
 
 
 def _garbled(evidence: Evidence) -> tuple[str, ...]:
@@ -53,10 +51,10 @@ def _garbled(evidence: Evidence) -> tuple[str, ...]:
 class _Missing:
     """One trial's evidence, and the search for one thing after the other."""
 
-    def __init__(self, evidence: Evidence, cell: Cell) -> None:
+    def __init__(self, evidence: Evidence, cell: Cell, *, is_replay: bool) -> None:
         self._evidence = evidence
         self._cell = cell
-        self._is_replay = evidence.spec.get("origin") == Origin.REPLAY
+        self._is_replay = is_replay
         is_confirmed = evidence.cut.confirmed.is_made
         client_lives = terms_of(cell).client_lives
         self._client_lived = client_lives and not is_confirmed and not self._is_replay

@@ -48,7 +48,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """
     evidence = load_evidence(folder)
     spec = _spec_in(evidence, folder)
-    if spec.measure is not None:
+    if not spec.task.has_cut:
         return _measured_in(folder, spec, evidence, timings)
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)

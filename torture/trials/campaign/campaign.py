@@ -42,9 +42,8 @@ class Campaign:
     """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
 
     It keeps the workers and the records. The schedule decides the next trial, and whether a cell
-    has enough of them. Every worker has a thread, and this thread must start it. The site says how
-    many there are: a late one joins. `earlier` are the records of a run that goes on; the schedule
-    knows them already. `walk_s`: the longest walk of a trial, which comes on top of the site's deadline.
+    has enough of them. Every worker has a thread, and this thread must start it. A late one joins.
+    `earlier`: records of a run that goes on. `longer_s`: of a task, beyond the site's deadline.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Campaign:
         jobs: int,
         keep: EvidencePolicy,
         earlier: Sequence[TrialRecord] = (),
-        walk_s: float = 0,
+        longer_s: float = 0,
     ) -> None:
         self.run = run
         self.jobs = jobs
@@ -64,7 +63,7 @@ class Campaign:
         self._hand_out = HandOut(schedule)
         self._site = site
         self._keep = keep
-        self._walk_s = walk_s
+        self._longer_s = longer_s
         self._changed = threading.Condition()
         self._verdicts = Counter(record.verdict for record in earlier)
         self.earlier = self._verdicts.total()
@@ -94,8 +93,8 @@ class Campaign:
 
     @property
     def patience_s(self) -> float:
-        """The maximum time of the whole: its trials one after the other, and the preparation."""
-        return (self._site.trial_deadline_s + self._walk_s) * (self.total + 1)
+        """The maximum time: the trials one after the other, and the preparation."""
+        return (self._site.trial_deadline_s + self._longer_s) * (self.total + 1)
 
     @property
     def schedule_in_words(self) -> str:
@@ -297,7 +296,8 @@ class Campaign:
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
         try:
-            record = controller.run(spec, deadline_s=self._site.trial_deadline_s + spec.walk_s)
+            deadline_s = self._site.trial_deadline_s + spec.task.longer_s
+            record = controller.run(spec, deadline_s=deadline_s)
         except HarnessError as error:
             is_over = self._is_stopping or self._site.failure is not None
             return None if is_over else self._tries.record_after(spec, error)

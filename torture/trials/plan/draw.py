@@ -13,10 +13,12 @@ from torture.choices.matrix.choices import with_choices
 from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
-from torture.facts.evidence.walk_document import WalkEngine
-from torture.records.record.measure_order import MeasureOrder
-from torture.records.record.specs import WALK_MINUTES, TrialSpec, draw_seed
+from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
+from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.measure_task import MeasureOrder
+from torture.records.tasks.protocol import Task
+from torture.records.tasks.walk_task import Walk
 
 _WALKED = "walked"
 
@@ -60,14 +62,9 @@ def draw_planted(
     trials: int,
     run_seed: int,
     load_ms: int,
-    states: Callable[[Cell], int] = lambda _cell: 0,
-    engine: WalkEngine = WalkEngine.KERNEL,
-    minutes: int = WALK_MINUTES,
+    task_of: Callable[[Cell], Task] = lambda _cell: Cut(),
 ) -> tuple[TrialSpec, ...]:
-    """`cuts_of` each fault, which is planted in its cell.
-
-    `states`: the states to walk over there, with this engine, in so many minutes at most.
-    """
+    """`cuts_of` each fault, which is planted in its cell. `task_of`: the task there."""
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
     cuts = {fault.name: cuts_of(fault, trials=trials) for fault in faults}
     return tuple(
@@ -80,9 +77,7 @@ def draw_planted(
             load_ms=fault.load_ms or load_ms,
             fault=fault.name,
             origin=Origin.PLANTED,
-            walk_states=states(cells[fault.name]),
-            walk_engine=engine,
-            walk_minutes=minutes,
+            task=task_of(cells[fault.name]),
         )
         for index in range(max(cuts.values(), default=0))
         for fault in faults
@@ -130,7 +125,7 @@ def draw_measured(
                 seed=seed,
                 load_ms=0,
                 origin=Origin.MEASURED,
-                measure=order,
+                task=order,
                 brought=brought_for(cell, brought),
             )
         )
@@ -141,20 +136,11 @@ def draw_walked(
     cells: Sequence[Cell],
     *,
     recordings: int,
-    states: int,
+    walk: Walk,
     run_seed: int,
     load_ms: int,
-    engine: WalkEngine = WalkEngine.KERNEL,
-    coverage: bool = False,
-    fresh: int = 0,
-    minutes: int = WALK_MINUTES,
 ) -> tuple[TrialSpec, ...]:
-    """`recordings` of each cell, each to be walked over so many of its crash states.
-
-    The same seed draws the same recordings for each engine. `coverage`: the native one counts the code
-    that it runs. `fresh`: the contents that a fresh NAS recovers, too. `minutes`: the
-    time of each walk.
-    """
+    """`recordings` of each cell, each to be walked. The same seed draws the same for each engine."""
     return tuple(
         TrialSpec(
             cell=cell,
@@ -162,11 +148,7 @@ def draw_walked(
             seed=draw_seed(run_seed=run_seed, cell=cell, index=index, fault=_WALKED),
             load_ms=load_ms,
             origin=Origin.WALKED,
-            walk_states=states,
-            walk_engine=engine,
-            walk_coverage=coverage,
-            walk_fresh=fresh,
-            walk_minutes=minutes,
+            task=walk,
         )
         for index in range(recordings)
         for cell in cells

@@ -24,7 +24,7 @@ from torture.machines.lab.lab import Lab, LabSettings
 from torture.machines.lab.machine import Machine, MachineFailed
 from torture.records.record.specs import TrialSpec
 from torture.trials.replay.guest_shell import COMMAND_DEADLINE_S
-from torture.trials.trial.recorded import recovered_state
+from torture.trials.trial.courses.replay_course import recovered_state
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import attach_again
 from torture.trials.trial.shared.archive import unpack_recordings

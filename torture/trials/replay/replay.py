@@ -21,6 +21,7 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.schedules.replay import ReplaySchedule, repeat
+from torture.records.tasks.walk_task import WalkAround
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
@@ -68,7 +69,7 @@ def replay(
             site=site_of(orders),
             jobs=1,
             keep=EvidencePolicy.ALL,
-            walk_s=spec.walk_s,
+            longer_s=spec.task.longer_s,
         )
         campaign.start()
         try:
@@ -96,7 +97,8 @@ def repeated_spec(evidence: Path, origin: Origin, *, around: int = 0) -> TrialSp
         )
     if around and (why_not := why_not_walked(spec.cell)):
         raise HarnessError(f"{spec.cell.name} is not walked: {why_not}")
-    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin, walk_states=around)
+    task = WalkAround(states=around) if around else None
+    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin, task=task)
     if origin is Origin.RERUN:
         for brought in spec.brought:
             content_of(brought)

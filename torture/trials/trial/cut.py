@@ -29,6 +29,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.machines.nas.settings import LAYOUT
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Audit
 from torture.trials.plan.second_cut import SecondCut
 from torture.trials.trial.administer import issued_seq_in
@@ -230,17 +231,27 @@ def _audited(
 
     `acknowledged`: the number of operations on the disk that have ended, if known.
     """
-    begun_s, cell = time.thread_time(), trial.cell
+    begun_s = time.thread_time()
     found = audit(
         cut.recording,
         cut=cut.seq,
-        sync=flushed_data_sync_of(cell),
-        completed_sync=completed_sync_of(cell),
+        terms=_terms_of(trial, issued_seq=issued_seq),
         completions=completions_before(
             trial, machines, cut, acknowledged=acknowledged, is_second=is_second
         )
         if is_traced
         else None,
+    )
+    if trial.filesystem.looks_like_zfs:
+        found = found.marks_only()
+    return found, round((time.thread_time() - begun_s) * 1000)
+
+
+def _terms_of(trial: Trial, *, issued_seq: int) -> AuditTerms:
+    cell = trial.cell
+    return AuditTerms(
+        sync=flushed_data_sync_of(cell),
+        completed_sync=completed_sync_of(cell),
         waived=waived_in(cell, issued_seq=issued_seq),
         whole_on=whole_on(cell),
         writes_once=trial.filesystem.writes_once,
@@ -249,9 +260,6 @@ def _audited(
         only_groups_write=cell[ADMINISTRATION] is None,
         late_ms=late_ms_of(cell),
     )
-    if trial.filesystem.looks_like_zfs:
-        found = found.marks_only()
-    return found, round((time.thread_time() - begun_s) * 1000)
 
 
 def _must_begin_ledger(

@@ -35,6 +35,7 @@ from torture.machines.nas.settings import RELOAD_ZFS, parameters_script, volume_
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
+from torture.records.tasks.cut_task import Cut
 from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.own_root.install import install_script, moved_onto_disk
 from torture.trials.trial.promises.of_disk import listen_on_wire
@@ -117,7 +118,9 @@ def _resumed_from(
 def prepared_for(spec: TrialSpec) -> TrialSpec:
     """The spec of the common beginning of a trial and all similar ones: without a planted fault."""
     cell = spec.cell.but(sync=Sync.STANDARD)
-    return replace(spec, cell=cell, fault="", origin=Origin.LIVE, repeats="", replay_of="")
+    return replace(
+        spec, cell=cell, fault="", origin=Origin.LIVE, repeats="", replay_of="", task=Cut()
+    )
 
 
 def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> None:

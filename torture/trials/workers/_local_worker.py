@@ -18,7 +18,7 @@ from torture.errors import HarnessError
 from torture.machines.host.native import shelf_plugin
 from torture.machines.lab.lab import Lab
 from torture.records.record.specs import TrialSpec
-from torture.trials.trial.live import run_trial
+from torture.trials.trial.one_trial import run_trial
 from torture.trials.workers._where import where_of
 from torture.trials.workers.protocol import WorkerOrders
 

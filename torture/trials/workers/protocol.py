@@ -1,7 +1,7 @@
 """A place for workers. `torture.trials.campaign` runs trials there and knows no more about it.
 
 To add one, write a file beside this one with `WORKERS = WorkerSiteKind(...)`. Its workers run
-`torture.trials.trial.live.run_trial`: plain data in and out, and an evidence folder to bring back.
+`torture.trials.trial.one_trial.run_trial`: plain data in and out, and an evidence folder to bring back.
 """
 
 from __future__ import annotations

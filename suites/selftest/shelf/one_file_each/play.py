@@ -31,7 +31,7 @@ from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
-from torture.trials.trial.live import run_trial
+from torture.trials.trial.one_trial import run_trial
 
 CELL = "dummytransport-disabled-dummyslog-dummyadministration-dummyfs-dummyload-bothdie"
 ZFS = "9.9.9"

@@ -10,6 +10,7 @@ from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import load_sectors_in
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
 
@@ -165,7 +166,7 @@ def test_without_classified_content_only_the_marks_count(story: Story) -> None:
     story.write(zil_block())
     story.is_done(1)
     story.begins(2)
-    whole = audit(story.recorded(), cut=len(story.events) - 1, sync=Sync.ALWAYS)
+    whole = audit(story.recorded(), cut=len(story.events) - 1, terms=AuditTerms(sync=Sync.ALWAYS))
     assert (len(whole.findings), whole.acknowledgements) == (1, 1)
     assert whole.phase is not None
     marks = whole.marks_only()
@@ -178,7 +179,8 @@ def test_where_data_is_written_twice_a_missing_flush_is_still_one(story: Story) 
     story.begins(1)
     own = story.write(logged(1))
     done = story.is_done(1)
-    found = audit(story.recorded(), cut=done, sync=Sync.ALWAYS, writes_once=False).findings
+    terms = AuditTerms(sync=Sync.ALWAYS, writes_once=False)
+    found = audit(story.recorded(), cut=done, terms=terms).findings
     assert found == (
         Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(own,)),
     )

@@ -10,6 +10,7 @@ import pytest
 from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock
 from torture.facts.axes.sync import Sync
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.audit.vdevs.labels import is_partition_table, is_probe
 
@@ -172,7 +173,8 @@ def test_a_waived_invariant_is_checked_before_its_event(story: Story) -> None:
     kind = Invariant.TXG_IS_DURABLE
 
     def found(waived: dict[Invariant, int]) -> list[int]:
-        audited = audit(story.recorded(), cut=cut, sync=Sync.DISABLED, waived=waived)
+        terms = AuditTerms(sync=Sync.DISABLED, waived=waived)
+        audited = audit(story.recorded(), cut=cut, terms=terms)
         assert len(audited.findings) + audited.waived == 2
         return [finding.event for finding in audited.findings]
 

@@ -22,6 +22,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind, RecordedDisk
 from torture.oracles.audit import disk_writes
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Audit, Invariant
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "layout-change.json"
@@ -64,7 +65,7 @@ def ends_group(story: Story, txg: int) -> None:
 def audited(story: Story, *, disks: tuple[RecordedDisk, ...] = ()) -> Audit:
     recording = story.recorded()
     recording = replace(recording, disks=disks or recording.disks)
-    return audit(recording, cut=len(story.events) - 1, sync=Sync.STANDARD)
+    return audit(recording, cut=len(story.events) - 1, terms=AuditTerms(sync=Sync.STANDARD))
 
 
 def recorded_in(folder: Path) -> Audit:

@@ -19,6 +19,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.ledger import BLOCK_SECTORS, SECTOR_BYTES
 from torture.facts.recording.intent_log import logged_data_in
 from torture.oracles.audit.audit import audit
+from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Invariant
 from vmimages.client.load import blocks
 from vmimages.client.load.blocks import BLOCK_BYTES, Encoder
@@ -63,9 +64,7 @@ def lacking(
     found = audit(
         story.recorded(),
         cut=len(story.events) - 1,
-        sync=Sync.STANDARD,
-        whole_on=story.whole_on,
-        writes_once=writes_once,
+        terms=AuditTerms(sync=Sync.STANDARD, whole_on=story.whole_on, writes_once=writes_once),
     )
     return [x.event for x in found.findings if x.invariant is invariant]
 

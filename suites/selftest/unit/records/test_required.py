@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.good_evidence import MIXED, evidence, tool, without
+from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import LEDGER, PROOF, TOOLS, Evidence, Step
 from torture.facts.evidence.manifest import (
     MANIFEST,
@@ -40,18 +41,23 @@ def whole(**changes: object) -> Evidence:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
+def missing(made: Evidence) -> tuple[str, ...]:
+    """The missing evidence of a cut of its cell."""
+    return missing_evidence(made, Cell.parse(made.spec["cell"]), is_replay=False)
+
+
 def test_evidence_that_has_all_lacks_nothing() -> None:
-    assert missing_evidence(whole()) == ()
+    assert missing(whole()) == ()
     assert judge(whole()).verdict is Verdict.INTACT
 
 
 @pytest.mark.parametrize("step", _IN_THE_END)
 def test_a_tool_that_was_not_run_vouches_for_nothing(step: Step) -> None:
     lacking = without(whole(), step)
-    assert any(str(step) in said for said in missing_evidence(lacking))
+    assert any(str(step) in said for said in missing(lacking))
     assert judge(lacking).verdict is Verdict.INCONCLUSIVE
     old = replace(lacking, manifest=ManifestFinding())
-    assert missing_evidence(old) == (), "older versions are judged as before"
+    assert missing(old) == (), "older versions are judged as before"
 
 
 @pytest.mark.parametrize("step", [Step.NAS_DMESG, Step.CHECK_DMESG, Step.CLIENT_DMESG])
@@ -64,14 +70,14 @@ def test_a_kernel_log_that_was_not_read_to_its_end_vouches_for_nothing(
         replace(output, exit_code=code) if output.step == step else output for output in made.tools
     )
     lacking = replace(made, tools=hung)
-    assert any(" failed (exit" in said for said in missing_evidence(lacking))
+    assert any(" failed (exit" in said for said in missing(lacking))
     assert judge(lacking).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("name", [PROOF, LEDGER])
 def test_a_document_that_is_not_there_is_missing(name: str) -> None:
     lacking = whole(documents=frozenset({PROOF, LEDGER} - {name}))
-    assert f"{name} is missing" in missing_evidence(lacking)
+    assert f"{name} is missing" in missing(lacking)
 
 
 def test_a_loss_stays_one_when_anything_is_missing() -> None:

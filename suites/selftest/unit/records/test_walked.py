@@ -14,6 +14,8 @@ from torture.facts.evidence.walk_document import WalkDocument, WalkedLoss
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 from torture.records.scoring.walked import PoolHealth, StateVerdict, judge_state
+from torture.records.tasks import as_json
+from torture.records.tasks.walk_task import Walk
 
 _CELL = Cell.parse("iscsi-standard-noslog-btrfs-bothdie")
 
@@ -145,7 +147,7 @@ def test_a_sound_walk_may_have_one_inconclusive_state_in_a_hundred() -> None:
 
 def test_a_trial_without_the_walk_that_it_was_to_make_is_inconclusive() -> None:
     made = evidence()
-    asked = replace(made, spec=dict(made.spec) | {"walk_states": 300})
+    asked = replace(made, spec=dict(made.spec) | {"task": as_json(Walk(states=300))})
     assert judge(asked).verdict is Verdict.INCONCLUSIVE
     assert judge(replace(asked, walk=_SOUND)).verdict is Verdict.INTACT
 

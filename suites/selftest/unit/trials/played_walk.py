@@ -16,6 +16,7 @@ from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.walk import walker as walker_module
 from torture.trials.trial.walk.engines.engine import Recovered
 from torture.trials.trial.walk.engines.ranges import Ranges
@@ -108,9 +109,7 @@ class PlayedWalk:
         recording: Any = SimpleNamespace(events=[], disks=[])
         ground: Any = SimpleNamespace(recording=recording, acknowledged=None)
         self.ground = ground
-        trial: Any = SimpleNamespace(
-            disks_left=(), spec=SimpleNamespace(walk_engine=engine, walk_fresh=fresh, seed=seed)
-        )
+        trial: Any = SimpleNamespace(disks_left=(), spec=SimpleNamespace(seed=seed))
         monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
         monkeypatch.setattr(walker_module, "StateJudge", lambda *_args, **_words: judge)
         monkeypatch.setattr(DistinctState, "crash_state", lambda state, *_args: state)
@@ -121,6 +120,7 @@ class PlayedWalk:
         anything: Any = SimpleNamespace(known=0)
         self.walker = Walker(
             trial,
+            Walk(states=0, engine=engine, fresh=fresh),
             anything,
             anything,
             anything,

@@ -17,7 +17,7 @@ from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.oracles.verdict.verdicts import Verdict
 from torture.trials.replay.serve import WantedState, served
-from torture.trials.trial.recorded import recovered_state, require_legal_view
+from torture.trials.trial.courses.replay_course import recovered_state, require_legal_view
 from torture.trials.trial.shared.archive import archive_recordings, unpack_recordings
 
 CORRUPTED = trial_record(

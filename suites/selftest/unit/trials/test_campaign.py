@@ -29,10 +29,11 @@ from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Answer
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.specs import FRESH_S, TrialSpec
+from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.until import Settled
+from torture.records.tasks.walk_task import FRESH_S, Walk
 from torture.trials.campaign import campaign as campaign_module
 from torture.trials.campaign.keeping import EvidencePolicy
 
@@ -271,9 +272,9 @@ class EndlessAfter(FixedSchedule):
 def test_a_long_walk_has_its_time_on_top_of_the_sites_deadline(tmp_path: Path) -> None:
     site = FakeSite()
     plain, walked = specs_of(ASKED, trials=2)
-    walked = replace(walked, walk_states=5, walk_minutes=40, walk_fresh=2)
+    walked = replace(walked, task=Walk(states=5, minutes=40, fresh=2))
     schedule = FixedSchedule((plain, walked))
-    campaign = campaign_of(tmp_path, schedule, site, jobs=1, walk_s=walked.walk_s)
+    campaign = campaign_of(tmp_path, schedule, site, jobs=1, longer_s=walked.task.longer_s)
     play(campaign, ASKED)
     assert site.deadlines_s == [
         site.trial_deadline_s,

@@ -15,7 +15,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.speed.fio_jobs import parse_fio
 from torture.facts.speed.jobs import JobEnd, SpeedJob
 from torture.facts.speed.written_places import PoolShape
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, Recorded, shape_of, work_of
 from torture.trials.trial.measure.job_programs import Target
 from torture.trials.trial.measure.jobs_run import run_rounds

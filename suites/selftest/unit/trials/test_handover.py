@@ -19,7 +19,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.completed import Completed
 from torture.machines.nas.pool import pool_disks, wait_for_disks_script
 from torture.records.record.specs import TrialSpec
-from torture.trials.trial import live
+from torture.trials.trial.courses import cut_course
 from torture.trials.trial.handover import hand_over
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.storage import StorageFailed
@@ -163,11 +163,11 @@ def test_the_cut_falls_on_the_standby(
         "trace_disk": None,
         "not_in_effect": (),
     }.items():
-        monkeypatch.setattr(live, step, lambda *_parts, _answer=answer, **_words: _answer)
+        monkeypatch.setattr(cut_course, step, lambda *_parts, _answer=answer, **_words: _answer)
     waited: list[Any] = []
-    monkeypatch.setattr(live, "wait_for_moment", lambda *parts: waited.append(parts[-1]))
+    monkeypatch.setattr(cut_course, "wait_for_moment", lambda *parts: waited.append(parts[-1]))
     machines: Any = SimpleNamespace(shelf=shelf, cut=cut)
     with pytest.raises(_Cut) as raised:
-        live._stages(trial, machines, EvidenceWriter(folder=tmp_path))
+        cut_course.cut_and_recover(trial, machines, EvidenceWriter(folder=tmp_path))
     assert list(raised.value.args) == halted == dead
     assert waited == [standby]

@@ -12,7 +12,7 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.speed.gobonniego_jobs import MEMORY_MIB, gobonniego_jobs
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.job_programs import Target, lay_out, run_jobs, runs_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 

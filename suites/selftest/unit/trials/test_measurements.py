@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -28,10 +28,11 @@ from torture.facts.speed.measured_document import (
     MeasuredPlace,
 )
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.measure_order import MeasureOrder
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import score
+from torture.records.tasks import as_json, task_of
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.plan.draw import draw_measured
 from torture.trials.trial.measure import jobs_run, measurement
 from torture.trials.trial.measure.job_programs import Target
@@ -54,7 +55,7 @@ def test_each_measurement_has_a_name_and_seed_of_its_own() -> None:
     specs = draw_measured([(_CELL, _ORDER), (_CELL, other), (_CELL, _ORDER)], run_seed=3)
     assert len({spec.trial for spec in specs}) == 3
     assert all(spec.trial.startswith("measured.") for spec in specs)
-    assert [spec.measure for spec in specs] == [_ORDER, other, _ORDER]
+    assert [spec.task for spec in specs] == [_ORDER, other, _ORDER]
     assert specs == draw_measured([(_CELL, _ORDER), (_CELL, other), (_CELL, _ORDER)], run_seed=3)
 
 
@@ -154,7 +155,7 @@ def test_a_job_in_slow_motion_is_long_enough_for_the_modelled_machines(
     machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
     name = "syncwrite-4k-t1"
     order = replace(_ORDER, jobs=(name,), links=("",), rounds=1, modelled_s=1)
-    assert MeasureOrder.from_json(json.loads(json.dumps(asdict(order)))) == order
+    assert task_of(json.loads(json.dumps(as_json(order)))) == order
     unmodelled = run_unmodelled(machines.target, order, evidence)
     motions = {("", name): times}
     list(run_rounds(machines.target, order, evidence, slow_motion=motions, unmodelled=unmodelled))
@@ -293,9 +294,8 @@ def test_the_slow_motion_of_a_cell_knows_its_sync(
     disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
     order = replace(_ORDER, slow_motion=0)
     trial = Mock(cell=Cell.parse(name), jobs={}, disks=(disk,))
-    trial.spec.measure = order
     with pytest.raises(HarnessError, match="enough"):
-        measurement.measure(trial, Mock(), EvidenceWriter(folder=tmp_path))
+        measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
     assert asked["syncs_every_write"] is syncs_every_write
     assert asked["profile"] is disk.profile
 
@@ -322,7 +322,7 @@ def test_the_document_has_the_slowest_motion_that_a_round_needed(
     monkeypatch.setattr(measurement, "_processor_times", Mock(side_effect=[[0] * 8, [1] * 8]))
     disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
     trial = Mock(cell=_CELL, jobs={}, disks=(disk,))
-    trial.spec.measure = replace(_ORDER, slow_motion=0)
-    document = measurement.measure(trial, Mock(), EvidenceWriter(folder=tmp_path))
+    order = replace(_ORDER, slow_motion=0)
+    document = measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
     assert document.slow_motion == 60
     assert document.timers["nas:/sys/module/zfs/parameters/zfs_txg_timeout"] == "300"

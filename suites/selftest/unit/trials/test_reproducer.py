@@ -27,6 +27,7 @@ from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials_file import append_record, read_records
+from torture.records.tasks.walk_task import WalkAround
 from torture.trials.campaign import reproducer
 from torture.trials.campaign.reproducer import keep_reproducer
 from torture.trials.campaign.run import Run
@@ -120,7 +121,7 @@ def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
         site_of=lambda _orders: site,
     )
     (begun,) = site.begun
-    assert (begun.repeats, begun.walk_states) == (spec.trial, 7)
+    assert (begun.repeats, begun.task) == (spec.trial, WalkAround(states=7))
     text = (moved / reproducer.README).read_text()
     assert f"seed is {spec.seed}" in text
     assert "tools/replay DIR" in text

@@ -31,8 +31,8 @@ def test_the_audit_gets_the_promises_of_the_cell(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def audit(_recording: Recording, **terms: object) -> None:
-        asked.update(terms)
+    def audit(_recording: Recording, **words: object) -> None:
+        asked.update(words)
 
     monkeypatch.setattr(cut, "audit", audit)
     monkeypatch.setattr(cut, "completions_before", lambda *_of, **_terms: None)
@@ -42,7 +42,8 @@ def test_the_audit_gets_the_promises_of_the_cell(
     recording = Recording(folder=tmp_path, disks=(), events=())
     power_cut = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
     cut._audited(trial, machines, power_cut)
-    assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)
+    terms = asked["terms"]
+    assert (terms.sync, terms.names_are_volatile) == (sync, names_are_volatile)
 
 
 def test_a_layout_that_the_audit_saw_change_is_no_setting_that_is_not_in_effect() -> None:

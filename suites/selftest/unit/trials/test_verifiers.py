@@ -17,7 +17,7 @@ from torture.facts.evidence.folder import VERIFIERS
 from torture.facts.evidence.requests import FILE_REQUESTS, FileKind, FileRequest
 from torture.records.record.advertised import Advertised
 from torture.records.record.specs import TrialSpec
-from torture.trials.trial import live
+from torture.trials.trial.courses import cut_course
 from torture.trials.trial.promises.of_disk import keep_verifiers, listen_on_wire
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.trial import Trial
@@ -115,13 +115,13 @@ def test_the_verifiers_are_kept_once_the_nas_has_read_all_of_a_client_that_lived
         return note
 
     for step in ("go_on", "stop_client", "wait_until_idle", "keep_verifiers"):
-        monkeypatch.setattr(live, step, notes(step))
+        monkeypatch.setattr(cut_course, step, notes(step))
     machines: Any = SimpleNamespace(begin_checker=notes("checker"))
     client: Any = SimpleNamespace(kill=notes("kill"))
     returned, loads = cast("Any", SimpleNamespace(nas=object())), cast("Any", None)
     evidence = EvidenceWriter(folder=tmp_path)
     trial = _trial(tmp_path, _LIVES)
-    assert live._live_on(trial, machines, evidence, loads, returned, client) is returned
+    assert cut_course._live_on(trial, machines, evidence, loads, returned, client) is returned
     assert happened == [
         "go_on", "stop_client", "kill", "checker", "wait_until_idle", "keep_verifiers",
     ]  # fmt: skip

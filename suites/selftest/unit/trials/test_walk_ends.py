@@ -12,6 +12,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import WALK, SetsTaken, WalkDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.walk import walk
@@ -52,7 +53,7 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(walk_module, "_sets_taken", lambda *_parts: sets)
     monkeypatch.setattr(walk_module, "in_batches", lambda states: states)
     monkeypatch.setattr(walk_module, "recover_contents_afresh", lambda *_parts, **_words: None)
-    spec = SimpleNamespace(seed=1, walk_states=5, walk_s=9.0, walk_fresh=0, walk_minutes=1)
+    spec = SimpleNamespace(seed=1)
     trial: Any = SimpleNamespace(spec=spec, scratch=tmp_path, disks_left=())
     kept: dict[str, Any] = {}
     evidence: Any = SimpleNamespace(write=kept.__setitem__, enter_stage=lambda _stage: None)
@@ -61,8 +62,7 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     cut: Any = None
 
     def run(*, states: int = 5) -> Any:
-        spec.walk_states = states
-        return walk(trial, machines, evidence, cut)
+        return walk(trial, Walk(states=states, minutes=1), machines, evidence, cut)
 
     return run, kept
 

@@ -18,7 +18,7 @@ from torture.choices.administration.protocol import Moment
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import load_recording
@@ -27,6 +27,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_planted, draw_walked
 from torture.trials.plan.trial_plan import draw_plan
@@ -175,9 +176,12 @@ def test_another_report_is_the_machinerys_failure(answer: dict[str, object]) -> 
         recovered_of(answer)
 
 
+_WALK = Walk(states=7, engine=WalkEngine.BOTH, fresh=2, minutes=3)
+
+
 def _walked(load_ms: int = 5000) -> TrialSpec:
     cell = Cell.parse("iscsi-always-noslog-ext4-bothdie")
-    (spec,) = draw_walked([cell], recordings=1, states=7, run_seed=1, load_ms=load_ms)
+    (spec,) = draw_walked([cell], recordings=1, walk=_WALK, run_seed=1, load_ms=load_ms)
     return spec
 
 
@@ -185,14 +189,14 @@ def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
     spec = _walked()
     plan = draw_plan(spec)
     assert (plan.cut.after_ms, plan.cut.aim) == (5000, Aim.ANYWHERE)
-    assert (spec.origin, spec.walk_states) == (Origin.WALKED, 7)
+    assert (spec.origin, spec.task) == (Origin.WALKED, _WALK)
     assert TrialSpec.from_json(spec.as_json()) == spec
 
 
 def test_a_walked_administration_is_recorded_to_its_end() -> None:
     cell = Cell.parse("iscsi-standard-noslog-raidz1-expand-btrfs-bothdie")
     for index in range(9):
-        (spec,) = draw_walked([cell], recordings=1, states=7, run_seed=index, load_ms=5000)
+        (spec,) = draw_walked([cell], recordings=1, walk=_WALK, run_seed=index, load_ms=5000)
         cut = draw_plan(spec).administration
         assert cut is not None
         assert (cut.moment, cut.is_after_end) == (Moment.END, True)
@@ -287,8 +291,8 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
 
     monkeypatch.setattr(walk_module, "recover_afresh", recover_afresh)
     machines: Any = SimpleNamespace(shelf=SimpleNamespace(directory=tmp_path), lab=None)
-    trial: Any = SimpleNamespace(spec=SimpleNamespace(walk_fresh=2))
-    recover_contents_afresh(trial, machines, walker, until_s=time.monotonic() + 60)
+    trial: Any = None
+    recover_contents_afresh(trial, machines, walker, number=2, until_s=time.monotonic() + 60)
     is_new_loss = counted[0] and known is _KEPT
     assert counts == [counted] * (1 if is_new_loss else 2)
     assert shown_stages == ["recover afresh 1"] * len(counts)
@@ -297,10 +301,11 @@ def test_a_fresh_nas_must_come_to_the_verdict_and_health_of_the_loop(
 def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:
     """Else a walk would change what the other checks see of it."""
     fault = FAULTS["lies-for-50-ms"]
+    walk = Walk(states=9, minutes=3)
     walked, *_ = draw_planted(
-        [fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9, minutes=3
+        [fault], trials=1, run_seed=1, load_ms=4000, task_of=lambda _cell: walk
     )
     plain, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=4000)
-    assert (walked.walk_states, walked.walk_minutes) == (9, 3)
+    assert walked.task == walk
     assert draw_plan(walked) == draw_plan(plain)
     assert draw_plan(plain).cut.aim == fault.aim

@@ -19,7 +19,7 @@ from torture.facts.speed.slow_motion import Timer, timers_script
 from torture.machines.lab.machine import Machine
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 from torture.oracles.verdict.unreadable import UnreadableError
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.client_load.brought import content_of
 from torture.trials.trial.measure.counted_jobs import Recorded
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -18,7 +18,7 @@ from torture.facts.speed.slow_motion import (
     slower_motion,
 )
 from torture.facts.speed.write_path import JobSpan
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, EndedJob, work_of
 from torture.trials.trial.measure.job_programs import Target, run_jobs, runs_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -25,7 +25,7 @@ from torture.machines.lab.domains import Disk
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.devices import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
-from torture.records.record.measure_order import MeasureOrder
+from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import Recorded, shape_of
 from torture.trials.trial.measure.job_programs import Target, lay_out
 from torture.trials.trial.measure.jobs_run import find_slow_motions, run_rounds, run_unmodelled
@@ -56,10 +56,10 @@ The ARC keeps 32 MiB at least (`zfs_arc_min`), 6 % of the data that a cold job r
 _ARC = "awk '$1 == \"size\" { print $3 }' /proc/spl/kstat/zfs/arcstats"
 
 
-def measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> MeasuredDocument:
-    """Measure the cell as the spec orders; the document is kept as evidence, too."""
-    order = trial.spec.measure
-    assert order is not None, "the spec has an order"
+def measure(
+    trial: Trial, order: MeasureOrder, machines: Machines, evidence: EvidenceWriter
+) -> MeasuredDocument:
+    """Measure the cell as ordered; the document is kept as evidence, too."""
     before = _processor_times()
     if order.place is MeasuredPlace.LOG_DEVICE:
         document = _measure_log_device(trial, machines, evidence, order)

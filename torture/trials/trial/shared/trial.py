@@ -56,7 +56,7 @@ class Trial:
         """The trial of a spec, whose clock starts now. Raises `HarnessError` for an unreadable plan."""
         plan, fault = plan_of(spec), find(spec.fault)
         disks = pool_disks(spec.cell)
-        if spec.measure is not None:
+        if not spec.task.has_cut:
             disks = tuple(map(that_takes_time_to_read, disks))
         if fault is not None and fault.on_disks is not None:
             disks = tuple(replace(disk, fault=fault.on_disks) for disk in disks)

@@ -31,8 +31,8 @@ from torture.facts.states.states import (
 )
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
-from torture.records.record.specs import FRESH_S
 from torture.records.scoring.walked import StateVerdict
+from torture.records.tasks.walk_task import FRESH_S, Walk
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
@@ -69,6 +69,7 @@ def why_not_walked(cell: Cell) -> str:
 
 def walk(
     trial: Trial,
+    order: Walk,
     machines: Machines,
     evidence: EvidenceWriter,
     cut: PowerCut,
@@ -83,8 +84,8 @@ def walk(
     """
     folder = trial.scratch / "walk"
     ground, states = ground_and_states(trial, cut, around)
-    wanted, until_s = trial.spec.walk_states, time.monotonic() + trial.spec.walk_s
-    fresh_s = trial.spec.walk_fresh * FRESH_S
+    wanted, until_s = order.states, time.monotonic() + order.longer_s
+    fresh_s = order.fresh * FRESH_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
     if around is not None:
@@ -95,6 +96,7 @@ def walk(
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
             trial,
+            order,
             machines.lab,
             cut,
             contents,
@@ -104,9 +106,11 @@ def walk(
         )
         try:
             with closing(walker):
-                nested_s = trial.spec.walk_minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
+                nested_s = order.minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
                 walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
-                recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
+                recover_contents_afresh(
+                    trial, machines, walker, number=order.fresh, until_s=until_s - nested_s
+                )
                 root = walker.next_root(chosen)
                 if nested and root is not None:
                     _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
@@ -213,12 +217,12 @@ def _walk_recoveries(
 
 
 def recover_contents_afresh(
-    trial: Trial, machines: Machines, walker: Walker, *, until_s: float
+    trial: Trial, machines: Machines, walker: Walker, *, number: int, until_s: float
 ) -> None:
     """Let a fresh NAS recover a state of each of the first contents: its verdict must be the same."""
     walker.close()
     folder = machines.shelf.directory / "recovery-again"
-    for end in list(walker.first_ends.values())[: trial.spec.walk_fresh]:
+    for end in list(walker.first_ends.values())[:number]:
         if time.monotonic() > until_s:
             return
         fresh, shown = _recovered_afresh(trial, machines, walker, end.state, folder)

@@ -17,6 +17,7 @@ from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict
+from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
@@ -61,6 +62,7 @@ class Walker:
     def __init__(
         self,
         trial: Trial,
+        order: Walk,
         lab: Lab,
         cut: PowerCut,
         contents: ContentChecks,
@@ -70,6 +72,7 @@ class Walker:
         show: Callable[[str], None],
     ) -> None:
         self._trial = trial
+        self._order = order
         self._contents = contents
         self.show = show
         """Says on the live line how far the walk is."""
@@ -78,6 +81,7 @@ class Walker:
         """The recording whose states are walked now."""
         self._engines = engines_of(
             trial,
+            order.engine,
             lab,
             folder=folder,
             recording=lambda: self.ground.recording,
@@ -99,7 +103,7 @@ class Walker:
         """Of each content the first state of the load's recording that had it."""
         self._ends: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._unknown: Counter[str] = Counter()
-        engine = trial.spec.walk_engine if self._engines.has_scout else WalkEngine.KERNEL
+        engine = order.engine if self._engines.has_scout else WalkEngine.KERNEL
         self.document = WalkDocument(engine=engine, depth=1)
         self._shrunk: list[StateVerdict] = []
         """The first loss of each kind, which the smallest state of its kind stands for."""
@@ -178,8 +182,8 @@ class Walker:
         number_known = self.document.by_library + len(self._by_library)
         self.document = replace(self.document, by_library=number_known)
         drawn = self._drawn(self._by_library, "library")
-        both = self._trial.spec.walk_engine is WalkEngine.BOTH
-        fresh = list(self.first_ends.values())[: self._trial.spec.walk_fresh] if both else []
+        both = self._order.engine is WalkEngine.BOTH
+        fresh = list(self.first_ends.values())[: self._order.fresh] if both else []
         beside = [
             known
             for known in self._by_library
@@ -205,7 +209,7 @@ class Walker:
         The first recording has `CHECKED_MIN` of them, and each later one the same share.
         """
         if check not in self._shares:
-            is_both = self._trial.spec.walk_engine is WalkEngine.BOTH and check == "library"
+            is_both = self._order.engine is WalkEngine.BOTH and check == "library"
             more = -(-len(known) // _CHECKED_BY_BOTH) if is_both else 0
             self._shares[check] = max(CHECKED_MIN, more), max(len(known), 1)
         part, of = self._shares[check]

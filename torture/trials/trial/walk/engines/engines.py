@@ -136,13 +136,14 @@ class Engines:
 
 def engines_of(
     trial: Trial,
+    wanted: WalkEngine,
     lab: Lab,
     *,
     folder: Path,
     recording: Callable[[], Recording],
     first: Callable[[], CrashState],
 ) -> Engines:
-    """The engines that the trial asks for, of those that its cell allows.
+    """The engines that are wanted, of those that the trial's cell allows.
 
     `recording`: the one whose states are recovered when an engine starts; `first`: the state on
     which it starts.
@@ -167,8 +168,8 @@ def engines_of(
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = traits.volume is VolumeKind.ZVOL and disks == trial.disks
-    has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
-    covered = trial.spec.walk_coverage
+    has_scout = has_scout and wanted is not WalkEngine.KERNEL
+    covered = False
     program = host_program(lab.zfs, lab.linux, covered=covered) if has_scout else None
     coverage = None
     if program is not None and program.blocks is not None:

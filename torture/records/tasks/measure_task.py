@@ -1,20 +1,24 @@
-"""The instructions of a measurement: plain data."""
+"""A measurement of speed, without a cut."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import ClassVar, Self
 
-from torture.facts.speed.measured_document import MeasuredPlace
+from torture.facts.speed.measured_document import MEASURED, MeasuredPlace
+from torture.records.tasks.protocol import Task
 
 AUTO = 0
 """The slow motion that the measurement chooses by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MeasureOrder:
+class MeasureOrder(Task):
     """Jobs, links, and the length of each job. Each round has every job over every link."""
+
+    kind: ClassVar[str] = "measure"
+    has_cut: ClassVar[bool] = False
+    document: ClassVar[str] = MEASURED
 
     place: MeasuredPlace = MeasuredPlace.VOLUME
     device: str = ""
@@ -44,18 +48,5 @@ class MeasureOrder:
             warm_up_s=max(self.warm_up_s, least_s / 2),
         )
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The order of `asdict`'s data. Raises `ValueError`, `KeyError`, `TypeError`."""
-        return cls(
-            place=MeasuredPlace(data["place"]),
-            device=str(data["device"]),
-            jobs=tuple(data["jobs"]),
-            links=tuple(data["links"]),
-            rounds=int(data["rounds"]),
-            slow_motion=int(data["slow_motion"]),
-            size_mib=int(data["size_mib"]),
-            run_s=float(data["run_s"]),
-            warm_up_s=float(data["warm_up_s"]),
-            modelled_s=float(data.get("modelled_s", 0.0)),
-        )
+
+TASK = MeasureOrder

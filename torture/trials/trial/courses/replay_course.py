@@ -1,9 +1,9 @@
-"""The stages of a recorded trial: a NAS recovers the same bytes on every disk, with a new check."""
+"""A NAS recovers the same bytes on every disk as in another trial, with a new check."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torture.facts.evidence.cut_document import CutDocument
@@ -22,22 +22,31 @@ from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.facts.recording.legal import require_legal
+from torture.records.tasks.replay_task import Replay
 from torture.trials.trial.check import inspect
+from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.shared.archive import unpack_recordings
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
+from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.ground import Around
-from torture.trials.trial.walk.walk import walk
+
+Look = Callable[[Path, CutDocument], None]
+"""A look at the recordings and the cut of the first trial."""
 
 
-def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
+def _looks_away(_recordings: Path, _cut: CutDocument) -> None:
+    pass
+
+
+def recover_again(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, look: Look = _looks_away
+) -> None:
     """Start a NAS on a crash state of the recording, and inspect it.
 
     When both machines died, or a finding was confirmed, it is the state after the cut. A client that
-    lived continued to write: then it is the last state that its trial reached.
+    lived continued to write: then it is the last state that its trial reached. `look` is asked before.
 
     Raises `HarnessError` when there is no recording, its payloads are damaged, or a walk or a
     confirmation has chosen a state that no cut leaves.
@@ -51,35 +60,17 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
         if (first / name).exists():  # a load may keep no ledger, a pool may have no administration
             shutil.copy(first / name, trial.folder / name)
     cut = load_evidence(first).cut
-    confirmed = cut.confirmed
     with keep_outage(machines, evidence):
-        if trial.spec.walk_states:
-            _walk_around(trial, machines, evidence, recordings, cut)
+        look(recordings, cut)
         machines.begin_checker()
-        lived = trial.client_lives_on and not confirmed.is_made
+        lived = trial.client_lives_on and not cut.confirmed.is_made
         with evidence.stage("bring NAS back"):
             view = recovered_state(recordings, lived=lived)
-            if confirmed.is_made:
+            if cut.confirmed.is_made:
                 require_legal_view(view, trial.disks_left)
             back = bring_nas_back(trial, machines, evidence, view)
         if back is not None:
             inspect(trial, machines, evidence, back.nas, cut=None)
-
-
-def _walk_around(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, recordings: Path, cut: CutDocument
-) -> None:
-    """Walk the states of cuts around the recorded one, which may be one amid a recovery."""
-    state = read_crash_state(recordings / CUT_STATE)
-    power_cut = PowerCut(
-        recording=load_recording(recordings / cut.view["recording"]),
-        seq=state.cut if cut.log_seq is None else cut.log_seq,
-        t_ms=cut.t_ms or 0.0,
-        took_ms=cut.took_ms or 0.0,
-    )
-    around = Around(state=state, acknowledged=cut.confirmed.event or power_cut.seq)
-    with evidence.stage("walk"):
-        walk(trial, machines, evidence, power_cut, around=around)
 
 
 def require_legal_view(view: Path, disks: Sequence[ShelfDisk]) -> None:
@@ -96,3 +87,6 @@ def recovered_state(recordings: Path, *, lived: bool) -> Path:
     last_first = (CHECK_STATE, SECOND_CUT_STATE) if lived else ()
     states = (recordings / name for name in last_first)
     return next((state for state in states if state.exists()), recordings / CUT_STATE)
+
+
+COURSE = Course(kind=Replay.kind, stages=recover_again, makes_recording=False)

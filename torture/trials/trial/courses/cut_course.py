@@ -1,45 +1,35 @@
-"""One live trial: real load, a real kill, a real recovery."""
+"""A load, a real kill in it, a real recovery, and a check."""
 
 from __future__ import annotations
 
-import shutil
 import time
-import traceback
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from torture.choices.matrix.axes import FATE
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import SPEC
-from torture.facts.evidence.manifest import MANIFEST_DUE
-from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import Origin, TrialRecord
-from torture.records.scoring.score import inconclusive, measured, score_with_manifest
+from torture.records.tasks.cut_task import Cut
 from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.cut import (
     KeptCut,
     keep_cut,
-    keep_earlier_cut,
     keep_return,
     keep_second_cut,
 )
 from torture.trials.trial.link_failure import fail_link
-from torture.trials.trial.measure.measurement import measure
 from torture.trials.trial.moment import wait_for_moment
-from torture.trials.trial.outage import BrokenOff, keep_outage
+from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.own_root.boots import keep_loss_of_root
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.promises.of_disk import keep_verifiers, trace_disk
 from torture.trials.trial.promises.proof import not_in_effect, prove
-from torture.trials.trial.recorded import recorded_stages
 from torture.trials.trial.recovery import (
     bring_nas_back,
     go_on,
@@ -48,73 +38,22 @@ from torture.trials.trial.recovery import (
     wait_until_idle,
 )
 from torture.trials.trial.setup import plant, settle, start_loads
-from torture.trials.trial.shared.archive import archive_recordings
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.walk import walk
+
+Look = Callable[[PowerCut, KeptCut], KeptCut]
+"""A look at the recording of a cut while no machine runs; it may choose another state to recover."""
 
 
-def run_trial(
-    spec: TrialSpec,
-    *,
-    lab: Lab,
-    folder: Path,
-    scratch: Path,
-    enter_stage: Callable[[str], None] = lambda _stage: None,
-) -> TrialRecord:
-    """Run one trial, keep its evidence in `folder` and judge it.
-
-    Never raises for a fault of the machinery: then the record is `inconclusive`, with the error.
-    """
-    trial = Trial.begin(spec, folder=folder, scratch=scratch, nas_host=lab.network.nas_host)
-    machines = Machines(trial=trial, lab=lab)
-    evidence = EvidenceWriter(folder=folder, enter_stage=enter_stage, require_host=lab.require_host)
-    shelf = machines.shelf
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        scratch.mkdir(parents=True)
-        decided = {"zfs": lab.zfs.name, "plan": trial.plan.as_json(), "loads": trial.jobs}
-        evidence.write(SPEC, spec.as_json() | {MANIFEST_DUE: True} | decided)
-        with closing(machines):
-            lab.boot_from(**trial.images)
-            if spec.measure is not None:
-                document = measure(trial, machines, evidence)
-                return measured(spec, document, zfs=lab.zfs.name, timings=evidence.timings)
-            stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
-            stages(trial, machines, evidence)
-            shelf.require_healthy()
-        record = score_with_manifest(folder, timings=evidence.timings)
-        if spec.origin is Origin.REPLAY:
-            return record
-        return archive_recordings(record, of=shelf.directory, into=folder)
-    except BrokenOff as failure:
-        error = str(failure)
-        if (known := _known_at_least(evidence, error)) is not None:
-            return archive_recordings(known, of=shelf.directory, into=folder)
-    except HarnessError as failure:
-        error = str(failure)
-    except Exception:
-        # a fault of this project must not end the other trials, nor count as the NAS's
-        error = f"unexpected:\n{traceback.format_exc()}"
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    error += f"\n  trial: {spec.trial}, evidence: {folder}"
-    return inconclusive(spec, zfs=lab.zfs.name, error=error, timings=evidence.timings)
+def _looks_away(_cut: PowerCut, kept: KeptCut) -> KeptCut:
+    return kept
 
 
-def _known_at_least(evidence: EvidenceWriter, error: str) -> TrialRecord | None:
-    """The record of a trial that broke off after it had found damage, or a broken promise."""
-    try:
-        record = score_with_manifest(evidence.folder, timings=evidence.timings)
-    except HarnessError:
-        return None
-    if not record.is_conclusive and not record.is_breach:
-        return None
-    return record.with_reason(f"at least that, broken off: {error}")
-
-
-def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
+def cut_and_recover(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, look: Look = _looks_away
+) -> None:
+    """The stages. `look` is asked where all machines have died."""
     shelf, plan, fault = machines.shelf, trial.plan, trial.fault
     nas, client = ready_machines(trial, machines, evidence)
     with evidence.stage("prove"):
@@ -156,8 +95,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             if not is_confirmed:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
             client.kill()
-            if trial.spec.walk_states:
-                kept = _walk(trial, machines, evidence, cut, kept)
+            kept = look(cut, kept)
             machines.begin_checker()
         with evidence.stage("bring NAS back"):
             back = bring_nas_back(trial, machines, evidence, kept.view)
@@ -179,15 +117,6 @@ class _Returned:
 
     nas: Machine
     cut: CutDocument
-
-
-def _walk(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut, kept: KeptCut
-) -> KeptCut:
-    """Walk the recording's states; the first one with a loss is recovered instead of the drawn one."""
-    with evidence.stage("walk"):
-        lost = walk(trial, machines, evidence, cut)
-    return kept if lost is None else keep_earlier_cut(evidence, kept, lost.cut, lost.state)
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
@@ -239,3 +168,6 @@ def _live_on(
     with evidence.stage("bring NAS back again"):
         back = bring_nas_back(trial, machines, evidence, kept.view, again=True)
     return None if back is None else _Returned(nas=back.nas, cut=kept.document)
+
+
+COURSE = Course(kind=Cut.kind, stages=cut_and_recover)

@@ -1,0 +1,35 @@
+"""The form of a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """The instructions for the course of a trial; its fields are those of its kind.
+
+    `torture.trials.trial.courses` has the course of each kind, by its tag.
+    """
+
+    kind: ClassVar[str]
+    """The tag."""
+    has_cut: ClassVar[bool] = True
+    """Whether the trial ends with a verdict on a cut."""
+    is_recorded: ClassVar[bool] = False
+    """Whether the cut is that of another trial's recording."""
+    recovers_on_host: ClassVar[bool] = False
+    """Whether it needs the programs with which the host recovers a pool."""
+    document: ClassVar[str] = ""
+    """The evidence that the task itself leaves; without it the trial is inconclusive."""
+
+    @property
+    def longer_s(self) -> float:
+        """The time that it may take beyond that of a cut."""
+        return 0.0
+
+    @property
+    def run_terms(self) -> tuple[str | int, ...]:
+        """The terms that a run of such tasks has beside its options; `--continue` compares them."""
+        return ()

@@ -1,0 +1,55 @@
+"""The recovery of many crash states of one recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torture.facts.evidence.walk_document import WALK, WalkEngine
+from torture.records.tasks.protocol import Task
+
+WALK_MINUTES = 20
+"""The time of a walk without a choice of the user."""
+FRESH_S = 30
+"""The time for each fresh recovery of a content; under emulation it takes some 20 s."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walk(Task):
+    """The recording is that of the trial's own load."""
+
+    kind: ClassVar[str] = "walk"
+    recovers_on_host: ClassVar[bool] = True
+    document: ClassVar[str] = WALK
+
+    states: int
+    """The number of crash states to recover."""
+    engine: WalkEngine = WalkEngine.KERNEL
+    """The code that recovers them."""
+    fresh: int = 0
+    """The number of contents for each of which a fresh NAS recovers a state once more."""
+    minutes: int = WALK_MINUTES
+    """The walk ends after this time, whatever is left; fresh recoveries of contents come on top."""
+
+    @property
+    def longer_s(self) -> float:
+        """The time of the walk at most, with the fresh recoveries."""
+        return self.minutes * 60 + self.fresh * FRESH_S
+
+    @property
+    def run_terms(self) -> tuple[str | int, ...]:
+        """States and engine, and each other choice of the user."""
+        fresh = (f"fresh {self.fresh}",) if self.fresh else ()
+        minutes = (f"{self.minutes} min",) if self.minutes != WALK_MINUTES else ()
+        return (self.states, str(self.engine), *fresh, *minutes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WalkAround(Walk):
+    """The recording is that of the repeated trial, and the states are those nearest to its cut."""
+
+    kind: ClassVar[str] = "walk-around"
+    is_recorded: ClassVar[bool] = True
+
+
+TASKS = (Walk, WalkAround)
