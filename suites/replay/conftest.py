@@ -9,7 +9,6 @@ from rich import box
 from rich.table import Table
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
-from fixtures.coverage import list_coverage
 from fixtures.options import Options, refuse_options
 from fixtures.states import chosen_walk
 from torture.choices.matrix.cells import Cell
@@ -19,7 +18,6 @@ from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.walk_in_words import certainty_in_words
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.plan.draw import draw_walked
-from torture.trials.replay.replay import settings_of
 from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "replay.json"
@@ -71,16 +69,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for record, walk in walks:
         for line in certainty_in_words(walk):
             terminalreporter.write_line(f"{record.cell}: {line.strip()}")
-    coverages = [walk.coverage for _, walk in walks if walk.coverage is not None]
-    if coverages:
-        run, lab = campaign.run, settings_of(campaign.run.folder)
-        line = list_coverage(coverages, zfs=run.zfs, linux=lab.linux, folder=run.folder)
-        terminalreporter.write_line(line)
 
 
 def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    is_covered = any(walk.coverage is not None for _, walk in walks)
     for column in (
         "recording of",
         "distinct states",
@@ -96,7 +88,6 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "MiB left",
         "ms a content",
         "trial",
-        *["blocks run"] * is_covered,
     ):
         table.add_column(column, overflow="fold")
     for record, walk in walks:
@@ -116,7 +107,6 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             _first_and_last(walk.nas_available_mib),
             _each(walk.checking_ms, walk.contents),
             record.verdict,
-            *[_blocks_run(walk)] * is_covered,
         )
     return table
 
@@ -150,10 +140,3 @@ def _checked_again(walk: WalkDocument) -> str:
     again = ", ".join(f"{count} {kind}" for kind, (count, _) in kinds.items() if count)
     differing = sum(different for _, different in kinds.values())
     return f"{again}; {differing} differ" if again else "nothing"
-
-
-def _blocks_run(walk: WalkDocument) -> str:
-    if walk.coverage is None:
-        return "not counted"
-    total, new = walk.coverage.total, walk.coverage.reached_new
-    return f"{total.ran} of {total.blocks}, new by {new} states"

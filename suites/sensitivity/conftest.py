@@ -40,9 +40,7 @@ _detections_key = pytest.StashKey[list[Detection]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each fault has its cell, and its own number of cuts."""
-    refuse_options(
-        config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage", "--fresh"
-    )
+    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--fresh")
 
 
 @pytest.fixture(scope="session")

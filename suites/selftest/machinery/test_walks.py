@@ -19,7 +19,6 @@ from suites.selftest.machinery.controls import (
 from torture.choices.matrix.cells import Cell
 from torture.deadlines import wait_until_true
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
-from torture.facts.zfs.blocks import Blocks
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.recovery_programs import host_program
 from torture.oracles.verdict.verdicts import Verdict
@@ -65,28 +64,6 @@ def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
     assert walk.contents > 1, "equal contents show nothing"
 
 
-def test_a_walk_counts_the_code_that_its_recoveries_run(controls: Controls) -> None:
-    _, walk = _walked(controls, WALKED_BOTH)
-    assert walk.coverage is not None
-    assert walk.coverage.reached_new >= 1
-    assert {"spa.c", "zil.c"} <= walk.coverage.files.keys()
-    for name, file in walk.coverage.files.items():
-        assert 0 < file.ran < file.blocks, name
-    blocks = Blocks.parse(_table())
-    ran = blocks.read_set(walk.coverage.ran)
-    functions = {
-        block.function for place, block in enumerate(blocks.blocks) if blocks.has(ran, place)
-    }
-    assert {"zil_claim", "zil_replay", "spa_ld_claim_log_blocks", "vdev_label_read"} <= functions
-    assert functions.isdisjoint({"spa_export_common", "spa_destroy"}), "they are no recovery"
-
-
-def _table() -> bytes:
-    program = host_program(zfs_version(DEFAULT), covered=True)
-    assert program.blocks is not None
-    return program.blocks.read_bytes()
-
-
 _OWNER = """
 import os, subprocess, sys, time
 process = subprocess.Popen([sys.argv[1], str(os.getpid())], stdin=0)
@@ -98,7 +75,7 @@ time.sleep(60)
 @pytest.mark.usefixtures("controls")
 def test_the_native_program_does_not_outlive_its_owner() -> None:
     """Even while its standard input stays open."""
-    program = host_program(zfs_version(DEFAULT)).path
+    program = host_program(zfs_version(DEFAULT))
     reads, writes = os.pipe()
     argv = [sys.executable, "-c", _OWNER, str(program)]
     with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:

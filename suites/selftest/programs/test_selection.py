@@ -193,7 +193,7 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
         (("suites/powercut", "--states", "3"), "--states: these tests"),
         (("suites/knownbugs", "--engine=native"), "--engine: these tests"),
         (("suites/chaos", "--minutes", "3"), "--minutes: these tests"),
-        (("suites/speed", "--coverage"), "--coverage: these tests"),
+        (("suites/replay", "--coverage"), "the last with --coverage"),
         (("suites/sensitivity", "--fresh", "3"), "--fresh: these tests"),
     ],
 )

@@ -37,7 +37,6 @@ ELSEWHERE = {
     "trials/": "in a run",
     "workers/": "in a run",
     "repro/": "in a run",
-    "coverage.txt": "in a run",
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",

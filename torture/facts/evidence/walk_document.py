@@ -69,38 +69,6 @@ class SetsTaken(Document):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FileCoverage(Document):
-    """A source file of OpenZFS, and the part of it that recoveries have run."""
-
-    blocks: Count = 0
-    """Its blocks, without those that fail an assertion."""
-    ran: Count = 0
-    """Of these, the blocks that some recovery has run."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WalkCoverage(Document):
-    """The blocks of OpenZFS's library that the recoveries of a walk have run."""
-
-    files: dict[str, FileCoverage] = field(default_factory=dict)
-    """Source file to its counts."""
-    reached_new: Count = 0
-    """Recoveries that ran a block that none before them had run."""
-    table: str = ""
-    """The hash of the program's table of blocks."""
-    ran: str = ""
-    """The set of blocks in hexadecimal, a bit for each row of the table, the first one lowest."""
-
-    @property
-    def total(self) -> FileCoverage:
-        """The counts of all files."""
-        return FileCoverage(
-            blocks=sum(file.blocks for file in self.files.values()),
-            ran=sum(file.ran for file in self.files.values()),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class WalkDocument(Document):
     """The walk of one recording. States of one recording are no independent trials."""
 
@@ -155,8 +123,6 @@ class WalkDocument(Document):
     """The first states that lost something."""
     broken_off: str = ""
     """The failure, mostly of the machinery, that ended the walk early; empty where it went to its end."""
-    coverage: WalkCoverage | None = None
-    """The code of ZFS that native recoveries have run; None where it was not asked for."""
     walked_ms: Count = 0
     """The time of all recoveries and checks, without the recording."""
     first_ms: Count = 0

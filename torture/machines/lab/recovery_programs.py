@@ -11,7 +11,6 @@ import re
 import tarfile
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
@@ -29,7 +28,7 @@ _NAME = "recovery"
 _SOURCES = FOLDER / "recovery"
 _RECIPE = _SOURCES / "recipe.toml"
 _STAGE = _SOURCES / "stage.sh"
-_IN_NAS, _ON_HOST, _COVERED, _BLOCKS = "recover", "native-recover", "native-coverage", "blocks"
+_IN_NAS, _ON_HOST = "recover", "native-recover"
 _PACKAGE = "libzfslinux-dev"
 
 
@@ -103,7 +102,7 @@ def _unpack(made: Path) -> None:
     """The programs as files: where trials have their scratch, files may not be executable."""
     archive = made / "base.tar"
     with tarfile.open(archive) as base:
-        for name in (_IN_NAS, _ON_HOST, _COVERED, _BLOCKS):
+        for name in (_IN_NAS, _ON_HOST):
             if name != _IN_NAS and f"./{name}" not in base.getnames():
                 continue  # the library has not the file of the planted bug
             (made / name).write_bytes(read_member(base, f"./{name}"))
@@ -116,30 +115,18 @@ def guest_program(zfs: ZfsVersion, linux: Kernels = DEFAULT_KERNELS) -> bytes:
     return (_built(zfs, linux) / _IN_NAS).read_bytes()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostProgram:
-    """The program with OpenZFS as a library."""
-
-    path: Path
-    blocks: Path | None = None
-    """The table of the blocks that it notes (`vmimages/zfs/recovery/stage.sh`); None: it notes none."""
-
-
-def host_program(
-    zfs: ZfsVersion, linux: Kernels = DEFAULT_KERNELS, *, covered: bool = False
-) -> HostProgram:
-    """The program with this version's library, `covered`: with the one that notes its blocks.
+def host_program(zfs: ZfsVersion, linux: Kernels = DEFAULT_KERNELS) -> Path:
+    """The program with this version of OpenZFS as a library.
 
     `linux`: the kernels of the lab, whose NAS must have the same version of ZFS.
     Raises `HarnessError` for a planted bug in a file that the library does not have, too.
     """
-    place = _built(zfs, linux)
-    program = place / (_COVERED if covered else _ON_HOST)
+    program = _built(zfs, linux) / _ON_HOST
     if not program.exists():
         raise HarnessError(
             f"the native engine has not the bug of {zfs.name}", hint="--engine kernel"
         )
-    return HostProgram(path=program, blocks=place / _BLOCKS if covered else None)
+    return program
 
 
 def _built(zfs: ZfsVersion, linux: Kernels) -> Path:

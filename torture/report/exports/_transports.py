@@ -142,5 +142,4 @@ def _walked_together(walks: Sequence[Walked]) -> Walked | None:
     totals = {
         name: sum(getattr(own, name) for own in walks) for name in Walked.__dataclass_fields__
     }
-    most = max(walks, key=lambda own: own.blocks_run)
-    return Walked(**totals | {"blocks": most.blocks, "blocks_run": most.blocks_run})
+    return Walked(**totals)

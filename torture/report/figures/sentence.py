@@ -92,8 +92,6 @@ def walked_in_words(walked: Walked) -> str:
     states = f"{walked.states:,} {how} crash states"
     if walked.by_library:
         states += f" ({walked.by_library:,} of them by OpenZFS's library alone)"
-    if walked.blocks:
-        of += f"; they ran {walked.blocks_run:,} of {walked.blocks:,} blocks of ZFS's code for recovery"
     if walked.inconclusive:
         of += f"; {walked.inconclusive} more inconclusive"
     if not walked.lost:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, get_type_hints
 from torture.choices.matrix.axes import AXES
 from torture.facts.evidence.cut_document import GONE
 from torture.facts.evidence.documents import Document
-from torture.facts.evidence.walk_document import FileCoverage
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
@@ -90,11 +89,6 @@ def _before_cut(row: Row) -> int:
     """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
     before = row.record.cut.acknowledged
     return row.record.acknowledged if before is None else min(before, row.record.acknowledged)
-
-
-def _code_of_walk(row: Row) -> FileCoverage:
-    walk = row.record.walk
-    return FileCoverage() if walk is None or walk.coverage is None else walk.coverage.total
 
 
 def _may_be_of_no_cut(row: Row) -> bool:
@@ -195,8 +189,6 @@ _NAMED = {
     "walked_amid_recovery": _hidden(
         "BIGINT", lambda row: row.record.walk and row.record.walk.amid_recovery
     ),
-    "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
-    "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
     # of a cell that must lose: whether the cut had acknowledged operations at risk
     "is_at_risk": _hidden("BOOLEAN", lambda row: is_at_risk(row.record)),
     # whether the pool was administered at the cut

@@ -19,8 +19,6 @@ SELECT
     coalesce(sum(walked_states_by_library) FILTER (badness >= 0), 0) AS by_library,
     coalesce(sum(walked_states_lost) FILTER (badness >= 0), 0) AS lost,
     count(*) FILTER (badness >= 0 AND walked_states_lost > 0) AS recordings_lost,
-    coalesce(arg_max(walked_blocks, walked_blocks_run), 0) AS blocks,
-    coalesce(max(walked_blocks_run), 0) AS blocks_run,
     count(*) FILTER (broke_guarantee) AS broken,
     count(*) FILTER (badness < 0 AND walked_states > 0) AS inconclusive
 FROM walks GROUP BY cell
@@ -41,10 +39,6 @@ class Walked:
     """The states that lost something acknowledged, or are damaged."""
     recordings_lost: int
     """The recordings with one of these states."""
-    blocks: int = 0
-    """The blocks of the code of ZFS's library that recovers, where they were counted."""
-    blocks_run: int = 0
-    """Of these, the blocks that the recoveries of one recording ran, by the one that ran most."""
     broken: int = 0
     """The recordings that are worse than guaranteed, by a state or by their audit."""
     inconclusive: int = 0

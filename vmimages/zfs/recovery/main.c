@@ -14,12 +14,10 @@
  *   recover                               find the pool on the disks, import, read, export; answers
  *   reads FILE                            write the pages that the disks were read at since they turned; answers
  *   copy FILE                             write the volume that was read last; answers
- *   coverage FILE                         note in it the blocks that recoveries run from now on (coverage.h)
  *
  * An answer is a line with a JSON object, as recover.c prints it. If the process ends without an answer, standard
  * error has the reason.
  */
-#include "coverage.h"
 #include "disks.h"
 #include "pool.h"
 #include "vdevs.h"
@@ -82,8 +80,6 @@ static bool set_up(const char *line) {
     fprintf(answers, "{}\n");
   } else if (sscanf(line, "ranges %" SCNu64 " %8000[^\n]", &bytes, path) == 2) {
     pool_take_ranges(path, bytes);
-  } else if (sscanf(line, "coverage %8000[^\n]", path) == 1) {
-    coverage_keep(path);
   } else if (sscanf(line, "reads %8000[^\n]", path) == 1) {
     disks_copy_reads(path);
     fprintf(answers, "{}\n");

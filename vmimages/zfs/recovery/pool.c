@@ -1,6 +1,5 @@
 #include "pool.h"
 
-#include "coverage.h"
 #include "disks.h"
 #include "versions.h"
 
@@ -200,14 +199,12 @@ recovery_t pool_recover(nvlist_t *config) {
   recovery_t recovery = {.content = MARK_OF_NOTHING};
   volume_t volume = {0};
   const uint64_t begun = now_us();
-  coverage_count(true);
   recovery.import_errno = import(config, ZFS_IMPORT_NORMAL);
   /* as `zpool import -m`, an operator's next try: without its log device a pool comes back only so */
   if (recovery.import_errno != 0) recovery.import_errno = import(config, ZFS_IMPORT_MISSING_LOG);
   const uint64_t imported = now_us();
   recovery.import_us = imported - begun;
   if (recovery.import_errno == 0) recovery.volume_errno = open_volume(&volume);
-  coverage_count(false);
   if (recovery.import_errno != 0) return recovery;
   const uint64_t opened = now_us();
   recovery.volume_us = opened - imported;

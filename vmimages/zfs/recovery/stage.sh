@@ -1,14 +1,10 @@
 #!/bin/sh
 # Runs in the root the packages were put in; leaves /stage.tar: the programs of a walk. The NAS runs `recover`, with its
-# own libraries. The host runs the others, which have all their libraries in them: the host's may be older.
-#   native-recover    OpenZFS as a library
-#   native-coverage   the same, and it notes the blocks that it runs of the files below
-#   blocks            each such block: its address, file and line, function
+# own libraries. The host runs `native-recover`, OpenZFS as a library. It has all libraries in it: the host's may be older.
 set -eu
-covered="dmu_objset dsl_pool spa spa_log_spacemap vdev_label zil"
 tree=$(echo /usr/src/zfs-*)
 version=$(sed -n 's/^Version: *//p' "$tree/META" | awk -F. '{ printf "%d%02d%02d", $1, $2, $3 }')
-mkdir -p /stage /objects/other /objects/covered /absent/sys
+mkdir -p /stage /objects /absent/sys
 if [ -d "$tree/lib" ]; then  # a whole tree, which from_source.sh has built
     headers="-I$tree/lib/libspl/include -I$tree/lib/libspl/include/os/linux -I$tree/lib/libzpool/include -I$tree/include"
     libraries=$tree/.libs
@@ -35,37 +31,11 @@ rm /programs/recover.c /programs/tree.c
 
 is_of_library() { ar t "$libraries/libzpool.a" | grep -qE "^(libzpool_la-)?$(basename "$1" .c)\.o$"; }
 
-# A file of the kernel's modules, as the library has it (config/Rules.am): the file, its object, further flags.
+# A file of the kernel's modules, as the library has it (config/Rules.am): the file, its object.
 compile() {
-    file=$tree/$1 object=$2
-    shift 2
-    if [ -d "$tree/lib" ]; then
-        made=${file%/*}/libzpool_la-$(basename "$file" .c)
-        rm "$made.lo"
-        make -C "$tree" CFLAGS="$*" "${made#"$tree/"}.lo"
-        mv "$made.o" "$object"
-    else
-        # shellcheck disable=SC2086
-        gcc -std=gnu99 -fno-strict-aliasing $library -I"$tree/include" -I"$tree/module/icp/include" $headers \
-            -idirafter "$tree/include/os/linux/zfs" "$@" -c "$file" -o "$object"
-    fi
-}
-
-# These objects stand in for the library's, and our vdevs for those of the library, which open files.
-link() {
     # shellcheck disable=SC2086
-    gcc $ours $library -static -Wl,--build-id=none -Wl,--wrap=vdev_disk_ops -o "$@" \
-        /programs/*.c "$libraries/libzpool.a" "$libraries/libnvpair.a" $rest -ltirpc -lz -lm -lpthread
-}
-
-# Of each call at the begin of a block, its address, and the address behind it, by which the program knows the block.
-# Only a broken ZFS runs a block that fails an assertion.
-addresses() {
-    objdump --disassemble --no-show-raw-insn --section=.text "$1" | tr -d : | awk '
-        call { if (block) print block; block = call " " $1; call = "" }
-        /<__sanitizer_cov_trace_pc>$/ { call = $1 }
-        /call .*<libspl_assert/ { block = "" }
-        END { if (block) print block }'
+    gcc -O2 -std=gnu99 -fno-strict-aliasing $library -I"$tree/include" -I"$tree/module/icp/include" $headers \
+        -idirafter "$tree/include/os/linux/zfs" -c "$tree/$1" -o "$2"
 }
 
 pack() {
@@ -80,21 +50,11 @@ for file in $(cat /planted 2> /dev/null || true); do
         pack
         exit
     fi
-    compile "$file" "/objects/other/$(basename "$file" .c).o" -O2
+    compile "$file" "/objects/$(basename "$file" .c).o"
 done
-# shellcheck disable=SC2046
-link /stage/native-recover -s $(find /objects/other -name '*.o' | sort)
-
-for name in $covered; do
-    rm -f "/objects/other/$name.o"
-    compile "module/zfs/$name.c" "/objects/covered/$name.o" -O1 -g1 -fno-inline -fsanitize-coverage=trace-pc
-done
-program=/stage/native-coverage
-# shellcheck disable=SC2046
-link $program $(find /objects -name '*.o' | sort)
-addresses $program > /addresses
-cut -d ' ' -f 1 /addresses | addr2line --functions --exe $program | paste - - > /places
-cut -d ' ' -f 2 /addresses | paste - /places | sed 's/ (discriminator .*//' |
-    awk -F '\t' 'sub(/.*module\/zfs\//, "", $3) { print $1 "\t" $3 "\t" $2 }' > /stage/blocks
-strip $program
+# These objects stand in for the library's, and our vdevs for those of the library, which open files.
+# shellcheck disable=SC2046,SC2086
+gcc $ours $library -static -s -Wl,--build-id=none -Wl,--wrap=vdev_disk_ops -o /stage/native-recover \
+    $(find /objects -name '*.o' | sort) /programs/*.c \
+    "$libraries/libzpool.a" "$libraries/libnvpair.a" $rest -ltirpc -lz -lm -lpthread
 pack

@@ -94,20 +94,16 @@ def built(
     (place / "packages.json").write_text(json.dumps({"libzfslinux-dev": library}))
 
 
-_ALL = ("recover", "native-recover", "native-coverage", "blocks")
+_ALL = ("recover", "native-recover")
 
 
-def test_the_host_has_a_program_with_a_table_of_its_blocks(
+def test_the_nas_and_the_host_have_a_program_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built(DEFAULT, tmp_path, monkeypatch, programs=_ALL)
     zfs = zfs_version(DEFAULT)
     assert guest_program(zfs) == b"recover"
-    plain, covered = host_program(zfs), host_program(zfs, covered=True)
-    assert (plain.path.read_text(), plain.blocks) == ("native-recover", None)
-    assert covered.path.read_text() == "native-coverage"
-    assert covered.blocks is not None
-    assert covered.blocks.read_text() == "blocks"
+    assert host_program(zfs).read_text() == "native-recover"
 
 
 def test_a_bug_outside_of_the_library_is_walked_by_the_kernel_alone(
@@ -115,9 +111,8 @@ def test_a_bug_outside_of_the_library_is_walked_by_the_kernel_alone(
 ) -> None:
     built(_BUG, tmp_path, monkeypatch, programs=_ALL[:1])
     assert guest_program(zfs_version(_BUG)) == b"recover"
-    for covered in (False, True):
-        with pytest.raises(HarnessError, match="has not the bug"):
-            host_program(zfs_version(_BUG), covered=covered)
+    with pytest.raises(HarnessError, match="has not the bug"):
+        host_program(zfs_version(_BUG))
 
 
 def test_a_build_without_the_programs_is_refused(

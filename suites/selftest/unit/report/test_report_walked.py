@@ -11,7 +11,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.test_report_origins import LOST, RECORDS, replay_run
 from suites.selftest.unit.report_records import write_run
 from torture.facts.evidence.cut_document import DiskAtCut
-from torture.facts.evidence.walk_document import FileCoverage, WalkCoverage, WalkDocument
+from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.answer import Standing, fastest_safe, standing_of, tone_of
@@ -28,26 +28,14 @@ def original(tmp_path: Path) -> Path:
     return write_run(tmp_path / "original", RECORDS, begun="2026-11-20T00:00:00+0000")
 
 
-def walked(
-    number: int, *, recovered: int, lost: int, proven: int = 0, blocks_run: int | None = None
-) -> TrialRecord:
+def walked(number: int, *, recovered: int, lost: int, proven: int = 0) -> TrialRecord:
     outcomes = {"intact": recovered + proven - lost, "corrupted": lost}
     return changed(
         LOST,
         origin=Origin.WALKED,
         trial=f"walked.{number}.{LOST.trial}",
-        walk=WalkDocument(
-            recovered=recovered,
-            proven=proven,
-            outcomes=outcomes,
-            coverage=None if blocks_run is None else _ran(blocks_run),
-        ),
+        walk=WalkDocument(recovered=recovered, proven=proven, outcomes=outcomes),
     )
-
-
-def _ran(blocks: int) -> WalkCoverage:
-    files = {"spa.c": FileCoverage(blocks=4000, ran=blocks), "zil.c": FileCoverage(blocks=956)}
-    return WalkCoverage(files=files)
 
 
 def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
@@ -166,16 +154,3 @@ def test_states_that_only_the_library_recovered_are_said_to_be(
         figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
     words = answer_in_words(figures, Sensitivity(versions={}, faults=()))
     assert "none of 300 recovered or proven crash states (260 of them by OpenZFS's library" in words
-
-
-def test_the_code_that_recoveries_ran_joins_the_sentence(original: Path, tmp_path: Path) -> None:
-    """By the recording that ran most of it; recordings without coverage say nothing of it."""
-    counts = (1700, None, 1729)
-    made = [walked(i, recovered=9, lost=0, blocks_run=count) for i, count in enumerate(counts)]
-    with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
-    words = answer_in_words(figures, Sensitivity(versions={}, faults=()))
-    assert (
-        "none of 27 recovered crash states lost anything (3 recordings; they ran 1,729 of 4,956 blocks"
-        in words
-    )

@@ -9,14 +9,11 @@ import pytest
 
 from suites.selftest.unit.conftest import fake_tool
 from suites.selftest.unit.facts.shelf_logs import SECTOR, explicit
-from suites.selftest.unit.facts.test_blocks import TABLE, notes
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
-from torture.facts.zfs.blocks import Blocks
 from torture.trials.trial.walk.engines import native_engine
-from torture.trials.trial.walk.engines.code_coverage import Coverage
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines.engines import Engines
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
@@ -109,7 +106,7 @@ def recording(tmp_path: Path) -> Recording:
     return Recording(folder=folder, disks=(disk,), events=events)
 
 
-def begun(recording: Recording, script: str, *, coverage: Coverage | None = None) -> NativeEngine:
+def begun(recording: Recording, script: str) -> NativeEngine:
     """The engine over a program in shell, which reads the commands."""
     folder = recording.folder.parent
     fake_tool(
@@ -120,7 +117,6 @@ def begun(recording: Recording, script: str, *, coverage: Coverage | None = None
         recording,
         disks=[ShelfDisk(serial="data0", size_mib=1)],
         folder=folder / "engine",
-        coverage=coverage,
     )
 
 
@@ -169,23 +165,6 @@ def test_the_next_state_has_another_process(recording: Recording, end: str, word
         with pytest.raises(GaveUp):
             engine.copy_volume(recording.folder / "image")
         assert engine.recover(_STATE).is_imported
-
-
-def test_the_code_that_a_recovery_ran_is_counted(recording: Recording) -> None:
-    """Also where the recovery ended the process. The next process notes in the same file."""
-    folder = recording.folder.parent
-    (folder / "noted").write_bytes(notes(0x43901C))
-    coverage = Coverage(Blocks.parse(TABLE), folder / "coverage")
-    script = (
-        f"{_LOADED} coverage) echo $rest >> {folder}/commands;; "
-        f"recover) cp {folder}/noted {folder}/coverage; exit 1;;"
-    )
-    with closing(begun(recording, script, coverage=coverage)) as engine:
-        for _ in range(2):
-            with pytest.raises(GaveUp):
-                engine.recover(_STATE)
-    assert (coverage.reached_new, coverage.document.total.ran) == (1, 1)
-    assert (folder / "commands").read_text() == f"{folder}/coverage\n" * 2
 
 
 def test_an_engine_that_cannot_begin_is_the_machinerys_failure(recording: Recording) -> None:

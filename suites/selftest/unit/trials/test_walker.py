@@ -64,8 +64,6 @@ def test_a_recovery_is_cut_from_a_state_that_lost_nothing(
     assert walk.walker.next_root(states) is states[1]
     assert walk.walker.next_root(list(reversed(states))) is states[2]
     assert walk.walker.next_root(states[:1]) is None
-    walk.walker._reached_new = states[0]
-    assert walk.walker.next_root(states) is states[1], "it was found to lose something later"
 
 
 def test_the_memory_of_the_nas_is_that_of_the_loads_own_states(

@@ -108,8 +108,6 @@ class Walker:
         self._shrunk: list[StateVerdict] = []
         """The first loss of each kind, which the smallest state of its kind stands for."""
         self.first_loss: LostState | None = None
-        self._reached_new: DistinctState | None = None
-        """Of the states recovered last, the latest that ran code of ZFS which none before it had run."""
         self._intact: set[int] = set()
         self._by_library: list[_ByLibrary] = []
         """Of the states recovered last."""
@@ -122,7 +120,7 @@ class Walker:
     ) -> None:
         """Recover and judge the states, until the time is up. Then check the library's word."""
         self.ground = self.judge.ground = ground
-        self._reached_new, self._intact, self._by_library = None, set(), []
+        self._intact, self._by_library = set(), []
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         share = _CHECKED_SHARE if self._engines.has_scout else 0.0
         self._until_s = until_s - share * (until_s - begun_s)
@@ -144,14 +142,12 @@ class Walker:
 
     def _recover(self, state: DistinctState, *, again: bool) -> None:
         """Recover a state, and count it by the worst of its recoveries."""
-        own, reached = self._crash_state(state), self._engines.reached_new
+        own = self._crash_state(state)
         is_nested = self.ground.acknowledged is not None
         found = self._recoveries.of(own, again=again)
         first, judged = found[0], worst_of(found)
         if judged.verdict is Verdict.INTACT:
             self._intact.add(state.key)
-            if self._engines.reached_new > reached:
-                self._reached_new = state
             if not any(recovery.by_kernel for recovery in found):
                 known = _ByLibrary(state=state, crash_state=own, recovery=first)
                 self._by_library.append(known)
@@ -246,12 +242,10 @@ class Walker:
 
     def next_root(self, states: Sequence[DistinctState]) -> DistinctState | None:
         """The state whose recovery is to be cut: of those recovered last, one that lost nothing."""
-        if self._reached_new is not None and self._reached_new.key in self._intact:
-            return self._reached_new
         return next((state for state in states if state.key in self._intact), None)
 
     def _count(self, *, walked_ms: int) -> None:
-        counted, coverage = self._recoveries.document, self._engines.coverage
+        counted = self._recoveries.document
         # only a NAS that recovers all states of the load may drift
         if self.ground.acknowledged is None and not self._engines.has_scout:
             available_mib = self._engines.nas_available_mib
@@ -274,7 +268,6 @@ class Walker:
             ends_seen_once=_number_of_ones(self._ends),
             outcomes=dict(+self._outcomes),
             unknown=dict(self._unknown),
-            coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
         )
 

@@ -18,11 +18,9 @@ from torture.facts.recording.events import (
     load_recording,
     verify_payloads,
 )
-from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines.code_coverage import Coverage
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 from torture.trials.trial.walk.engines.native_engine import NativeEngine
@@ -47,7 +45,6 @@ class Engines:
         first: Callable[[], CrashState],
         written: Set[int] | None,
         scratch: Path,
-        coverage: Coverage | None = None,
         require_machines: Callable[[], None] = lambda: None,
     ) -> None:
         self._require_machines = require_machines
@@ -56,8 +53,6 @@ class Engines:
         self._first = first
         self._written = written
         self._scratch = scratch
-        self.coverage = coverage
-        """The code that the scout's recoveries have run; None where it is not counted."""
         self._kernel: Engine | None = None
         self._scout: Scout | None = None
         self._ranges: Ranges | None = None
@@ -66,11 +61,6 @@ class Engines:
     def has_scout(self) -> bool:
         """Whether states are recovered by the scout first."""
         return self._start_scout is not None
-
-    @property
-    def reached_new(self) -> int:
-        """The recoveries by the scout that ran code which none before them had run."""
-        return 0 if self.coverage is None else self.coverage.reached_new
 
     def proven(self, state: CrashState) -> Recovered | None:
         """See `Scout`."""
@@ -149,7 +139,6 @@ def engines_of(
     which it starts.
     """
     disks, traits = trial.disks_left, trial.transport.traits
-    place = folder / "native"
 
     def kernel(first: CrashState) -> KernelEngine:
         return KernelEngine(
@@ -164,16 +153,12 @@ def engines_of(
     def native() -> NativeEngine:
         assert program is not None
         _verify_all_below(recording())  # the program maps the payloads, past the shelf's check
-        return NativeEngine(program.path, recording(), disks=disks, folder=place, coverage=coverage)
+        return NativeEngine(program, recording(), disks=disks, folder=folder / "native")
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = traits.volume is VolumeKind.ZVOL and disks == trial.disks
     has_scout = has_scout and wanted is not WalkEngine.KERNEL
-    covered = False
-    program = host_program(lab.zfs, lab.linux, covered=covered) if has_scout else None
-    coverage = None
-    if program is not None and program.blocks is not None:
-        coverage = Coverage(Blocks.parse(program.blocks.read_bytes()), place / "coverage")
+    program = host_program(lab.zfs, lab.linux) if has_scout else None
     requests = trial.folder / BLOCK_REQUESTS
     return Engines(
         start_kernel=kernel,
@@ -181,7 +166,6 @@ def engines_of(
         first=first,
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
-        coverage=coverage,
         require_machines=lab.require_host,
     )
 

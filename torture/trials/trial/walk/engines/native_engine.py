@@ -24,7 +24,6 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
 from torture.facts.states.layers import Layers
 from torture.facts.states.origins import Origins, Pages
-from torture.trials.trial.walk.engines.code_coverage import Coverage
 from torture.trials.trial.walk.engines.engine import GaveUp, Recovered, recovered_of
 from torture.trials.trial.walk.engines.proofs import Proofs
 from torture.trials.trial.walk.engines.ranges import Ranges
@@ -57,18 +56,13 @@ class NativeEngine:
         *,
         disks: Sequence[ShelfDisk],
         folder: Path,
-        coverage: Coverage | None = None,
     ) -> None:
-        """Start it. Raises `HarnessError` when that fails.
-
-        `coverage` counts the blocks that it runs, where the program notes them.
-        """
+        """Start it. Raises `HarnessError` when that fails."""
         folder.mkdir(parents=True, exist_ok=True)
         self._program = program
         self._disks = tuple(disks)
         self._names = [disk.serial for disk in disks]
         self._folder = folder.absolute()
-        self._coverage = coverage
         self._layers = Layers(recording, self._names)
         with (folder / _WRITES).open("wb") as file:
             file.writelines(self._layers.packed(self._names))
@@ -95,11 +89,7 @@ class NativeEngine:
     def recover(self, state: CrashState) -> Recovered:
         """See `Engine`; raises `GaveUp` when the process ends, or hangs."""
         self._started()
-        try:
-            answer = self._ask([*self._turned(state), "recover"], deadline_s=_STATE_DEADLINE_S)
-        finally:
-            if self._coverage is not None:
-                self._coverage.update()
+        answer = self._ask([*self._turned(state), "recover"], deadline_s=_STATE_DEADLINE_S)
         recovered = recovered_of(json_object(answer.encode()) or {"answer": answer[:_TAIL_BYTES]})
         self._proofs.add(state, recovered, self._reads())
         return recovered
@@ -139,8 +129,7 @@ class NativeEngine:
                 )
         except OSError as error:
             raise HarnessError(f"{self._program} does not start: {error}") from error
-        setting_up = [] if self._coverage is None else [f"coverage {self._coverage.notes}"]
-        setting_up += [f"map {file.absolute()}" for file in self._layers.files]
+        setting_up = [f"map {file.absolute()}" for file in self._layers.files]
         setting_up += [
             f"disk {disk.serial} {disk.size_mib * _MIB} {disk.sector_bytes}" for disk in self._disks
         ]
