@@ -17,6 +17,7 @@ from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import PoolHealth, StateVerdict
 from torture.records.tasks.walk_task import Walk
+from torture.trials.trial.walk import losses as losses_module
 from torture.trials.trial.walk import walker as walker_module
 from torture.trials.trial.walk.engines.engine import Recovered
 from torture.trials.trial.walk.engines.ranges import Ranges
@@ -113,9 +114,9 @@ class PlayedWalk:
         monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
         monkeypatch.setattr(walker_module, "StateJudge", lambda *_args, **_words: judge)
         monkeypatch.setattr(DistinctState, "crash_state", lambda state, *_args: state)
-        monkeypatch.setattr(walker_module, "require_legal", _no_cut_leaves_write_7)
+        monkeypatch.setattr(losses_module, "require_legal", _no_cut_leaves_write_7)
         monkeypatch.setattr(
-            walker_module, "dropped_writes", lambda state, _recording: state.dropped
+            losses_module, "dropped_writes", lambda state, _recording: state.dropped
         )
         anything: Any = SimpleNamespace(known=0)
         self.walker = Walker(

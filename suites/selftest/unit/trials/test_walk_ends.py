@@ -28,7 +28,7 @@ class _Walker:
 
     def __init__(self, *_parts: Any, **_words: Any) -> None:
         self.document = WalkDocument(recovered=3, outcomes={"intact": 2, "corrupted": 1}, depth=1)
-        self.first_loss = _LOSS
+        self.losses = SimpleNamespace(first=_LOSS)
 
     def recover_all(self, *_parts: Any, **_words: Any) -> None:
         if self.ends_by is not None:

@@ -18,7 +18,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import PoolHealth, StateVerdict
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered
-from torture.trials.trial.walk.recoveries import Recoveries, Recovery, worst_of
+from torture.trials.trial.walk.recoveries import How, Recoveries, Recovery, worst_of
 from torture.trials.trial.walk.times import Times
 
 _STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})
@@ -72,11 +72,7 @@ def _counts(document: WalkDocument) -> dict[str, int]:
 def test_an_intact_state_of_the_library_needs_no_kernel(tmp_path: Path) -> None:
     recoveries = _recoveries(tmp_path, kernel=Played(), scout=Played(_GOOD))
     (found,) = recoveries.of(_STATE)
-    assert (found.verdict.verdict, found.by_kernel, found.is_proven) == (
-        Verdict.INTACT,
-        False,
-        False,
-    )
+    assert (found.verdict.verdict, found.how) == (Verdict.INTACT, How.LIBRARY)
     assert _counts(recoveries.document) == {}
 
 
@@ -103,7 +99,7 @@ def test_the_library_never_decides_a_loss_alone_and_none_is_forgotten(
 ) -> None:
     recoveries = _recoveries(tmp_path, kernel=Played(by_kernel), scout=Played(by_scout))
     found = recoveries.of(_STATE)
-    assert [recovery.by_kernel for recovery in found] == [False, True]
+    assert [recovery.how for recovery in found] == [How.LIBRARY, How.KERNEL]
     assert worst_of(found).verdict is verdict
     assert (recoveries.document.compared, recoveries.document.disagreeing) == (1, disagreeing)
 
@@ -184,14 +180,14 @@ def test_the_kernel_recovers_a_state_that_the_library_cannot(
 ) -> None:
     recoveries = _recoveries(tmp_path, kernel=Played(by_kernel), scout=Played(GaveUp("ended")))
     (found,) = recoveries.of(_STATE)
-    assert (found.end, found.by_kernel) == (by_kernel, True)
+    assert (found.end, found.how) == (by_kernel, How.KERNEL)
     assert _counts(recoveries.document) == {"given_up": 1}
 
 
 def test_a_proof_needs_no_recovery_unless_it_is_a_loss(tmp_path: Path) -> None:
     recoveries = _recoveries(tmp_path, kernel=Played(), scout=Played(proof=_GOOD))
     (found,) = recoveries.of(_STATE, again=True)
-    assert (found.is_proven, found.verdict.verdict) == (True, Verdict.INTACT)
+    assert (found.how, found.verdict.verdict) == (How.PROOF, Verdict.INTACT)
     recoveries = _recoveries(tmp_path, kernel=Played(_GOOD), scout=Played(proof=_OLD))
     found, by_kernel = recoveries.of(_STATE)
     assert worst_of((found, by_kernel)).verdict is Verdict.ROLLED_BACK
@@ -202,7 +198,7 @@ def test_a_proof_of_a_content_that_nobody_looked_at_is_recovered(tmp_path: Path)
     recoveries = _recoveries(tmp_path, kernel=Played(), scout=Played(_GOOD, proof=_GOOD))
     recoveries._is_known = lambda _end: False
     (found,) = recoveries.of(_STATE)
-    assert not found.is_proven
+    assert found.how is not How.PROOF
 
 
 @pytest.mark.parametrize(
@@ -212,15 +208,15 @@ def test_a_proof_is_compared_with_a_recovery(
     shown: Recovered, differing: int, tmp_path: Path
 ) -> None:
     recoveries = _recoveries(tmp_path, kernel=Played(), scout=Played(shown))
-    proof = Recovery(end=_GOOD, verdict=_verdict(Verdict.INTACT), is_proven=True)
-    assert recoveries.proof_checked(proof, _STATE).end == shown
+    proof = Recovery(state=_STATE, how=How.PROOF, end=_GOOD, verdict=_verdict(Verdict.INTACT))
+    assert recoveries.proof_checked(proof).end == shown
     expected = {"proofs_repeated": 1} | ({"proofs_differing": 1} if differing else {})
     assert _counts(recoveries.document) == expected
 
 
 def test_anything_unknown_outranks_an_intact_recovery_and_no_damage() -> None:
     intact, unknown, repaired = (
-        Recovery(end=_GOOD, verdict=_verdict(verdict))
+        Recovery(state=_STATE, how=How.LIBRARY, end=_GOOD, verdict=_verdict(verdict))
         for verdict in (Verdict.INTACT, Verdict.INCONCLUSIVE, Verdict.REPAIRED)
     )
     assert worst_of((intact, unknown)).verdict is Verdict.INCONCLUSIVE

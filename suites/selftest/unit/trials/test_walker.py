@@ -34,7 +34,7 @@ def test_each_kind_of_loss_is_kept_with_its_smallest_state(
     assert dropped == [(5,), (9,)]
     assert len(losses) == 21
     assert losses[-1].verdict == Verdict.POOL_LOST
-    assert walk.walker.first_loss is not None
+    assert walk.walker.losses.first is not None
 
 
 def test_a_loss_in_a_state_that_no_cut_leaves_is_none(
@@ -51,7 +51,7 @@ def test_a_loss_in_a_state_that_no_cut_leaves_is_none(
     walk.over([intact])
     with pytest.raises(HarnessError, match="no cut leaves"):
         walk.walker.count_fresh(intact, loses=True, differs=True)
-    assert walk.walker.first_loss is None
+    assert walk.walker.losses.first is None
     assert not walk.walker.document.losses
 
 
@@ -150,7 +150,7 @@ def test_a_loss_that_only_the_kernel_shows_is_one(
     assert (document.checked, document.checked_differing) == (CHECKED_MIN, CHECKED_MIN)
     assert document.states_lost == (CHECKED_MIN if judged.loses else 0)
     assert len(document.losses) == (20 if judged.loses else 0)
-    assert (walk.walker.first_loss is not None) == judged.loses
+    assert (walk.walker.losses.first is not None) == judged.loses
     if judged.loses:
         assert document.losses[0].dropped == (), "it was made smaller by the kernel alone"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState
@@ -18,16 +19,24 @@ from torture.trials.trial.walk.engines.engines import Engines
 from torture.trials.trial.walk.times import Times
 
 
+class How(StrEnum):
+    """The way to the end of a recovery."""
+
+    PROOF = "proof"
+    """An earlier recovery has read the same bytes."""
+    LIBRARY = "library"
+    KERNEL = "kernel"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovery:
     """The end of one recovery of a state, and its verdict."""
 
-    verdict: StateVerdict
+    state: CrashState
+    how: How
     end: Recovered | None
     """None where a machine hung or crashed."""
-    is_proven: bool = False
-    """Whether the end is that of an earlier recovery, which has read the same bytes."""
-    by_kernel: bool = False
+    verdict: StateVerdict
 
     @property
     def content(self) -> str:
@@ -86,33 +95,33 @@ class Recoveries:
         if scouted is None:
             return (self.by_kernel(state),)
         found = [scouted]
-        if again and not scouted.is_proven:
+        if again and scouted.how is not How.PROOF:
             found.append(self._second(scouted, self.by_scout(state) or self.by_kernel(state)))
         if any(recovery.verdict.loses for recovery in found):
-            found.append(self.compared(scouted, state))
+            found.append(self.compared(scouted))
         return tuple(found)
 
     def by_kernel(self, state: CrashState) -> Recovery:
         """Recover a state with the kernel's ZFS. One that hangs or crashes a machine is lost."""
-        return replace(self._recovered(self._engines.kernel, state), by_kernel=True)
+        return self._recovered(How.KERNEL, self._engines.kernel, state)
 
     def by_scout(self, state: CrashState) -> Recovery | None:
         """Recover a state with the library; None where only the kernel's ZFS can."""
         try:
-            return self._recovered(self._engines.scout, state)
+            return self._recovered(How.LIBRARY, self._engines.scout, state)
         except GaveUp:
             self._count(given_up=1)
             return None
 
-    def compared(self, known: Recovery, state: CrashState) -> Recovery:
+    def compared(self, known: Recovery) -> Recovery:
         """Recover a state with the kernel's ZFS, too, and count whether it ends as known."""
-        recovery = self.by_kernel(state)
+        recovery = self.by_kernel(known.state)
         self._count(compared=1, disagreeing=int(not known.ends_as(recovery)))
         return recovery
 
-    def proof_checked(self, proof: Recovery, state: CrashState) -> Recovery:
+    def proof_checked(self, proof: Recovery) -> Recovery:
         """Recover a proven state all the same, and count whether it ends as proven."""
-        recovery = self.by_scout(state) or self.by_kernel(state)
+        recovery = self.by_scout(proof.state) or self.by_kernel(proof.state)
         is_like = (
             proof.end is not None and recovery.end is not None and proof.end.is_like(recovery.end)
         )
@@ -124,27 +133,28 @@ class Recoveries:
         end = self._engines.proven(state)
         if end is None or not self._is_known(end):
             return None
-        return Recovery(end=end, verdict=self._judge(state, end, None), is_proven=True)
+        verdict = self._judge(state, end, None)
+        return Recovery(state=state, how=How.PROOF, end=end, verdict=verdict)
 
     def _second(self, first: Recovery, second: Recovery) -> Recovery:
         self._count(repeated=1, differing=int(not first.ends_as(second)))
         return second
 
-    def _recovered(self, start: Callable[[], Engine], state: CrashState) -> Recovery:
+    def _recovered(self, how: How, start: Callable[[], Engine], state: CrashState) -> Recovery:
         try:
             with self._times.recovering():
                 engine = start()
                 end = engine.recover(state)
             judged = self._judge(state, end, engine)
             self._engines.require_host()
-            return Recovery(end=end, verdict=judged)
+            return Recovery(state=state, how=how, end=end, verdict=judged)
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
             self._engines.require_host()
             self._engines.end_kernel()
             reason = str(failure).splitlines()[0]
-            return Recovery(end=None, verdict=self._hung(state, reason))
+            return Recovery(state=state, how=how, end=None, verdict=self._hung(state, reason))
 
     def _count(self, **more: int) -> None:
         """Add to these counts of the document."""

@@ -128,7 +128,7 @@ def walk(
                 sets=_sets_taken(trial, cut) if around is None else SetsTaken(),
             )
             evidence.write(WALK, counted.as_json())
-    return walker.first_loss
+    return walker.losses.first
 
 
 def ground_and_states(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from torture.facts.evidence.walk_document import WalkDocument, WalkedLoss, WalkEngine
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
-from torture.facts.recording.legal import require_legal
 from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.oracles.verdict.verdicts import Verdict
@@ -22,15 +19,13 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engines.engines import engines_of
-from torture.trials.trial.walk.ground import FirstEnd, Ground, LostState
+from torture.trials.trial.walk.ground import FirstEnd, Ground
 from torture.trials.trial.walk.judging import StateJudge
-from torture.trials.trial.walk.recoveries import Recoveries, Recovery, worst_of
-from torture.trials.trial.walk.shrink import dropped_writes, smallest
+from torture.trials.trial.walk.losses import Losses
+from torture.trials.trial.walk.recoveries import How, Recoveries, Recovery, worst_of
+from torture.trials.trial.walk.state_tally import Tally
 from torture.trials.trial.walk.times import Times
 
-_LOSSES_KEPT = 20
-_KINDS_SHRUNK_MAX = 4
-"""More of them, each with up to 100 recoveries, would take the time of the walk."""
 _REPEATED_EVERY = 50
 """One state in so many is recovered twice by the same engine."""
 CHECKED_MIN = 36
@@ -49,7 +44,6 @@ class _ByLibrary:
     """A state that the library alone calls intact."""
 
     state: DistinctState
-    crash_state: CrashState
     recovery: Recovery
 
 
@@ -96,18 +90,12 @@ class Walker:
             hung=self.judge.hung,
             times=self._times,
         )
-        self._seen: Counter[str] = Counter()
-        self._states: Counter[str] = Counter()
-        self._outcomes: Counter[str] = Counter()
+        self._tally = Tally()
+        self.losses = Losses(trial, self.judge, show)
         self.first_ends: dict[str, FirstEnd] = {}
         """Of each content the first state of the load's recording that had it."""
-        self._ends: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
-        self._unknown: Counter[str] = Counter()
         engine = order.engine if self._engines.has_scout else WalkEngine.KERNEL
         self.document = WalkDocument(engine=engine, depth=1)
-        self._shrunk: list[StateVerdict] = []
-        """The first loss of each kind, which the smallest state of its kind stands for."""
-        self.first_loss: LostState | None = None
         self._intact: set[int] = set()
         self._by_library: list[_ByLibrary] = []
         """Of the states recovered last."""
@@ -128,7 +116,7 @@ class Walker:
             if self._is_over():
                 break
             if number % _SHOWN_EVERY == 0:
-                self.show(f"walk {self._states.total()}")
+                self.show(f"walk {self._tally.states}")
             self._recover(state, again=number % _REPEATED_EVERY == 0)
             self._count(walked_ms=earlier_ms + round((time.monotonic() - begun_s) * 1000))
         if not self._by_library:
@@ -148,16 +136,14 @@ class Walker:
         first, judged = found[0], worst_of(found)
         if judged.verdict is Verdict.INTACT:
             self._intact.add(state.key)
-            if not any(recovery.by_kernel for recovery in found):
-                known = _ByLibrary(state=state, crash_state=own, recovery=first)
-                self._by_library.append(known)
-        self._states["proven" if first.is_proven and len(found) == 1 else "recovered"] += 1
-        self._states["amid_recovery"] += is_nested
-        self._seen.update(filter(None, [first.content]))
+            if not any(recovery.how is How.KERNEL for recovery in found):
+                self._by_library.append(_ByLibrary(state=state, recovery=first))
+        self._tally.add_state(first, judged, is_alone=len(found) == 1)
+        amid_recovery = self.document.amid_recovery + is_nested
+        self.document = replace(self.document, amid_recovery=amid_recovery)
         if first.end is not None and first.content and not is_nested:
             end = FirstEnd(state=own, verdict=first.verdict, health=first.end.health)
             self.first_ends.setdefault(first.content, end)
-        self._tally(judged)
         if judged.loses:
             self._keep_loss(
                 state, judged, lambda part: worst_of(self._recoveries.of(self._crash_state(part)))
@@ -165,12 +151,12 @@ class Walker:
 
     def _check_proofs(self) -> None:
         """Recover proven states all the same, which the seed draws."""
-        proofs = [known for known in self._by_library if known.recovery.is_proven]
+        proofs = [known for known in self._by_library if known.recovery.how is How.PROOF]
         for known in self._drawn(proofs, "proofs"):
             if self._is_over():
                 return
-            shown = self._recoveries.proof_checked(known.recovery, known.crash_state)
-            self._states.update({"proven": -1, "recovered": 1})
+            shown = self._recoveries.proof_checked(known.recovery)
+            self._tally.count_as_recovered()
             self._hold_against(known, shown)
 
     def _check_library(self) -> None:
@@ -183,13 +169,13 @@ class Walker:
         beside = [
             known
             for known in self._by_library
-            if known not in drawn and any(known.crash_state == end.state for end in fresh)
+            if known not in drawn and any(known.recovery.state == end.state for end in fresh)
         ]
         self.show("check the library")
         for number, known in enumerate((*drawn, *beside)):
             if self._is_over():
                 return
-            shown = self._recoveries.compared(known.recovery, known.crash_state)
+            shown = self._recoveries.compared(known.recovery)
             if number < len(drawn):
                 self.document = replace(
                     self.document,
@@ -218,8 +204,8 @@ class Walker:
         if judged.verdict is Verdict.INTACT:
             return
         self._by_library.remove(known)
-        self._tally(known.recovery.verdict, by=-1)
-        self._tally(judged)
+        self._tally.add_verdict(known.recovery.verdict, by=-1)
+        self._tally.add_verdict(judged)
         self._intact.discard(known.state.key)
         if judged.loses:
             self._keep_loss(
@@ -227,12 +213,6 @@ class Walker:
                 judged,
                 lambda part: self._recoveries.by_kernel(self._crash_state(part)).verdict,
             )
-
-    def _tally(self, judged: StateVerdict, *, by: int = 1) -> None:
-        self._outcomes[judged.verdict] += by
-        self._ends[judged.verdict, judged.lost, judged.reasons] += by
-        if judged.verdict is Verdict.INCONCLUSIVE:
-            self._unknown.update(judged.reasons[:1])
 
     def _crash_state(self, state: DistinctState) -> CrashState:
         return state.crash_state(self.ground.recording, self._names)
@@ -251,10 +231,7 @@ class Walker:
             available_mib = self._engines.nas_available_mib
             self.document = self._times.with_drift(self.document, available_mib=available_mib)
         self.document = replace(
-            self._times.with_sums(self.document),
-            recovered=self._states["recovered"],
-            proven=self._states["proven"],
-            amid_recovery=self._states["amid_recovery"],
+            self._tally.into(self._times.with_sums(self.document)),
             repeated=counted.repeated,
             differing=counted.differing,
             proofs_repeated=counted.proofs_repeated,
@@ -263,30 +240,18 @@ class Walker:
             disagreeing=counted.disagreeing,
             given_up=counted.given_up,
             contents=self._contents.known,
-            seen_once=_number_of_ones(self._seen),
-            ends=len(+self._ends),
-            ends_seen_once=_number_of_ones(self._ends),
-            outcomes=dict(+self._outcomes),
-            unknown=dict(self._unknown),
             walked_ms=walked_ms,
         )
 
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
         """Count a recovery by a fresh NAS; a loss that the engine did not find is the trial's."""
         if loses:
-            self._require_legal(state)
+            self.losses.keep_fresh(self.ground, state)
         self.document = replace(
             self.document,
             fresh=self.document.fresh + 1,
             fresh_differing=self.document.fresh_differing + differs,
         )
-        if loses and self.first_loss is None:
-            self.first_loss = LostState(state=state, cut=self.judge.cut_of(state))
-
-    def close(self) -> None:
-        """End the engines, and let go of the client; the next recovery starts others."""
-        self._contents.give_client_back()
-        self._engines.close()
 
     def _keep_loss(
         self,
@@ -294,41 +259,10 @@ class Walker:
         judged: StateVerdict,
         judge: Callable[[DistinctState], StateVerdict],
     ) -> None:
-        """Keep a loss; `judge` recovers smaller ones, with the engine that shows it."""
-        self._require_legal(self._crash_state(state))
-        is_new = len(self._shrunk) < _KINDS_SHRUNK_MAX and not any(
-            judged.is_kind_of(known) for known in self._shrunk
-        )
-        if len(self.document.losses) >= _LOSSES_KEPT and not is_new:
-            return
-        dropped = None
-        if is_new:
-            self._shrunk.append(judged)
-            self.show(f"shrink loss {len(self._shrunk)}")
-            shrunk = smallest(state, judged, judge, is_over=self._is_over)
-            if shrunk is not None:  # else it came by chance: the state is kept as found
-                state, judged = shrunk
-                dropped = dropped_writes(state, self.ground.recording)
-        crash_state = self._crash_state(state)
-        self._require_legal(crash_state)
-        cut = self.judge.cut_of(crash_state)
-        if self.first_loss is None:
-            self.first_loss = LostState(state=crash_state, cut=cut)
-        loss = WalkedLoss(
-            verdict=judged.verdict,
-            acknowledged=judged.acknowledged,
-            lost=judged.lost,
-            reasons=judged.reasons,
-            view=cut.view,
-            unflushed=len(state.survivors) + len(state.dropped),
-            dropped=dropped,
-        )
-        self.document = replace(self.document, losses=(*self.document.losses, loss))
+        self.losses.keep(self.ground, state, judged, judge, is_over=self._is_over)
+        self.document = replace(self.document, losses=self.losses.kept)
 
-    def _require_legal(self, state: CrashState) -> None:
-        """Raise `HarnessError` for a loss in a state that no cut leaves: it is no loss."""
-        require_legal(self.ground.recording, state, self._trial.disks_left)
-
-
-def _number_of_ones(counts: Mapping[Any, int]) -> int:
-    return sum(1 for count in counts.values() if count == 1)
+    def close(self) -> None:
+        """End the engines, and let go of the client; the next recovery starts others."""
+        self._contents.give_client_back()
+        self._engines.close()
