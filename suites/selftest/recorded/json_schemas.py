@@ -47,10 +47,10 @@ def schemas() -> dict[str, str]:
 
 
 def _text_of(of: type[Document]) -> str:
-    known = {each.__name__: each for each in _documents_from(of)}
     schema = msgspec.json.schema(of)
-    for name, document in known.items():
-        part = schema["$defs"][name]
+    known = {each.__name__: each for each in Document.__subclasses__()}
+    for name in schema["$defs"].keys() & known.keys():
+        part, document = schema["$defs"][name], known[name]
         # a docstring has its indentation before Python 3.13, and none since
         part["description"] = inspect.cleandoc(part["description"])
         names = set(document.names()) - {OTHERS}
@@ -65,14 +65,6 @@ def _text_of(of: type[Document]) -> str:
         for name in unused:
             del schema["$defs"][name]
     return json.dumps({"$schema": _DIALECT} | schema, indent=1) + "\n"
-
-
-def _documents_from(of: type[Document]) -> Iterator[type[Document]]:
-    """The document and those of its fields, each maybe more than once."""
-    yield of
-    for inner in of.documents_within():
-        if inner is not of:
-            yield from _documents_from(inner)
 
 
 def _words_of(of: type[Document]) -> Iterator[tuple[str, str]]:

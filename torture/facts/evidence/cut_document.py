@@ -111,6 +111,7 @@ class DiskAtCut(Document):
     """A disk, and the fate of its writes; an unknown count is None."""
 
     persistence: str = ""
+    """A `torture.facts.recording.disks.Persistence`."""
     policy: str = ""
     """The policy drawn for its volatile writes, or `GONE`."""
     writes: Count | None = None
@@ -130,7 +131,9 @@ class LinkFailure(Document):
     """The time in which the NAS could not be reached, in milliseconds since the trial began."""
 
     down_ms: Finite | None = None
+    """Its beginning."""
     up_ms: Finite | None = None
+    """Its end."""
     has_other_path: bool = False
     """Whether the client could reach the NAS all the same, by another address."""
 
@@ -144,8 +147,9 @@ class CutDocument(Document):
     took_ms: Finite | None = None
     """The time until everything was dead."""
     publishing_ms: Finite | None = None
+    """When the returned NAS began to offer its volume again."""
     published_ms: Finite | None = None
-    """When the returned NAS began to offer its volume again, and when the volume was there."""
+    """When the volume was there again."""
     link: LinkFailure | None = None
     """The failure of the NAS's link before the cut; None where it stayed."""
     plan: dict[str, Any] = field(default_factory=dict)

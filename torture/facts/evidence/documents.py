@@ -94,14 +94,6 @@ class Document:
         """The names of the fields that are written and read."""
         return tuple(own.name for own in fields_of(cls))
 
-    @classmethod
-    def documents_within(cls) -> Iterator[type[Document]]:
-        """The documents in its fields, alone or in objects."""
-        for own in fields_of(cls):
-            inner = own.inner or document_in(values_in(own.type))
-            if inner is not None:
-                yield inner
-
     def as_json(self) -> dict[str, Any]:
         """The document as plain data; `from_json` takes it back. Empty fields are left out."""
         plain: dict[str, Any] = plain_of(self)

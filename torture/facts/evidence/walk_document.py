@@ -27,10 +27,13 @@ class DroppedWrite(Document):
     """A write that a state lacks, although it was submitted before the cut."""
 
     disk: str = ""
+    """Its serial."""
     role: str = ""
     """The purpose of the write (`torture.facts.recording.roles`)."""
     offset_bytes: Count = 0
+    """Its place on the disk."""
     length_bytes: Count = 0
+    """Its length."""
     sectors_kept: Count = 0
     """Of a torn write, the first physical sectors, which survive."""
 
@@ -40,9 +43,13 @@ class WalkedLoss(Document):
     """A state that lost something, for a repetition."""
 
     verdict: str = ""
+    """That of the state."""
     acknowledged: Count = 0
+    """Durable operations acknowledged before its cut."""
     lost: Count = 0
+    """Of these, the missing ones."""
     reasons: tuple[str, ...] = ()
+    """In words."""
     view: dict[str, Any] = field(default_factory=dict)
     """The crash state, as `torture.facts.recording.crash_state` writes it."""
     unflushed: Count = 0

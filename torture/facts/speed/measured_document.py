@@ -29,14 +29,21 @@ class MeasuredJob(Document):
     link: str = ""
     """The link between client and NAS; empty where it is not modelled."""
     round: Count = 0
+    """Its number."""
     slow_motion: Count = 0
     """Modelled times took so many times as long; 0: as many as the document says."""
     operations: Count = 0
+    """Those that the program reports."""
     operations_per_s: Measure = 0.0
+    """Their rate."""
     mib_per_s: Measure = 0.0
+    """Their throughput."""
     mean_ms: Measure = 0.0
+    """The mean time of one."""
     p50_ms: Measure = 0.0
+    """The median."""
     p99_ms: Measure = 0.0
+    """The 99th percentile."""
     link_lost: Count = 0
     """Frames that the modelled link dropped, as a full switch does, or was too late to take."""
     emulator_share: Measure = 0.0
@@ -50,11 +57,13 @@ class MeasuredDocument(Document):
     """All jobs of a measurement."""
 
     place: str = MeasuredPlace.VOLUME
+    """A `MeasuredPlace`."""
     device: str = ""
     """The class of a log device that was measured alone."""
     slow_motion: Count = 1
     """The greatest of all jobs."""
     jobs: tuple[MeasuredJob, ...] = ()
+    """Each job in each round."""
     unmodelled_ms: dict[str, Measure] = field(default_factory=dict)
     """Job to the mean time of an operation without modelled disks and link: the emulator's own."""
     timers: dict[str, str] = field(default_factory=dict)
@@ -62,7 +71,9 @@ class MeasuredDocument(Document):
     size_mib: Count = 0
     """The part of the volume that the jobs use."""
     client_memory_mib: Count = 0
+    """The memory of the client's machine."""
     nas_memory_mib: Count = 0
+    """The memory of the NAS's machine."""
     arc_bytes: Count = 0
     """The size of the NAS's cache at the end (`arcstats`)."""
     steal_share: Measure = 0.0

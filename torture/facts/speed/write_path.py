@@ -58,12 +58,15 @@ class Traffic(Document):
     """Requests of one sort, and the time from the submission of each to its completion."""
 
     requests: Count = 0
+    """All of them."""
     bytes: Count = 0
+    """Those of their payloads."""
     timed: Count = 0
     """Those that completed while the disks took modelled time; only their times are below."""
     sum_ms: Measure = 0.0
     """Requests at the same time each count."""
     median_ms: Measure = 0.0
+    """The median of the same times."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +84,7 @@ class SyncWait(Document):
     flush_ms: Measure = 0.0
     """Flushes were in flight on the disks that have the log, and no write of the log was."""
     both_ms: Measure = 0.0
+    """Writes of the log and flushes were in flight."""
     rest_ms: Measure = 0.0
     """Neither: client, link and NAS."""
 

@@ -35,7 +35,9 @@ class Findings(Document):
     lost: Figure = 0
     """Of these, the operations whose effect is missing."""
     missing: Count = 0
+    """Blocks and names that are not there."""
     torn: Count = 0
+    """Blocks and names that are there in part."""
     stale: Count = 0
     """Blocks and names of an older generation."""
     foreign: Count = 0
@@ -46,6 +48,7 @@ class Findings(Document):
     """The length of the rollback, if the rest is a past state. It runs from the first lost
     acknowledgement to the cut (to the last acknowledgement, if the client lived on)."""
     reasons: tuple[str, ...] = ()
+    """In words."""
     figures: dict[str, Number] = field(default_factory=dict)
     """The load's own measurements, by names of its own."""
     observations: tuple[Observation, ...] = unwritten(())
@@ -130,8 +133,11 @@ class Judgement(Document):
     """
 
     verdict: Annotated[Verdict, limits(extra={"refused": "is no name"})]
+    """The worst of those of pool, filesystem and data."""
     pool: Verdict | None = None
+    """None if there was nothing to score."""
     filesystem: Verdict | None = None
+    """None if there was nothing to score."""
     findings: Findings = field(default_factory=Findings)
     """The findings about the data. Their `reasons` are among those of the whole."""
     fsck: str = ""
@@ -142,6 +148,7 @@ class Judgement(Document):
     """The outcome of the administration: `done`, `undone`, `going on`, `in part`, `half`. It is
     empty if no NAS came back that could show it, or if there was no administration."""
     reasons: tuple[str, ...] = ()
+    """In words."""
 
     @property
     def data(self) -> Verdict | None:

@@ -21,10 +21,13 @@ class HostInfo(Document):
     """The machine that the run was made on."""
 
     kernel: str = ""
+    """Its release."""
     machine: str = ""
     """The machine's name, by `uname -m`."""
     cores: Count | None = None
+    """Its processors."""
     memory_mib: Count | None = None
+    """Its memory."""
     user: str = ""
     """`root` or `unprivileged`."""
 
@@ -34,7 +37,9 @@ class Chosen(Document):
     """The run's choice among several kinds, and its reason."""
 
     kind: str = ""
+    """The choice."""
     reason: str = ""
+    """Why it was made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,9 +47,11 @@ class ImageInfo(Document):
     """A guest image: its key in the cache, and the versions of its contents."""
 
     key: str = ""
+    """Its key in the cache."""
     sha256: str = ""
     """The digest of its content; empty in older runs."""
     packages: dict[str, str] = field(default_factory=dict)
+    """Package to version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,11 +67,15 @@ class RunDocument(Document):
     begun: str = ""
     """ISO 8601, with the zone."""
     host: HostInfo = field(default_factory=HostInfo)
+    """The machine."""
     accelerator: Chosen = field(default_factory=Chosen)
+    """`kvm` or `tcg`, with the reason."""
     processor: str = ""
     """The guests' processor, e.g. `maximum, without cx16, without avx`."""
     network: Chosen = field(default_factory=Chosen)
+    """The guests' network, with the reason."""
     boot: str = ""
+    """Whether machines were resumed (`warm`) or booted (`cold`)."""
     zfs: str = ""
     """The version that the NAS was to run; empty for runs that knew only one."""
     linux_nas: str = ""

@@ -36,8 +36,9 @@ class Speed(Document):
     """Durable operations in a second of the writers' own work. Waits for each other, for the ledger
     or on purpose are left out."""
     sync_p50_ms: Measure | None = None
+    """The median wait of an operation in fsync, fdatasync and writes through O_DSYNC."""
     sync_p99_ms: Measure | None = None
-    """The wait of each operation in fsync, fdatasync and writes through O_DSYNC, by nearest rank."""
+    """The 99th percentile of the same, by nearest rank."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,13 +122,19 @@ class TrialRecord(Document):
     """The end of one trial."""
 
     trial: Name
+    """Its name: cell, index, seed."""
     cell: Name
+    """The cell's name."""
     axes: dict[str, str] = field(default_factory=dict)
+    """Axis to choice."""
     seed: Seed = 0
+    """Everything random in the trial is drawn from it."""
     guarantee: str = ""
     """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
+    """The judge's answer."""
     origin: Annotated[Origin, limits(extra={"refused": "is unknown"})] = Origin.LIVE
+    """Where the record comes from; a record that does not say it is live."""
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""
@@ -135,6 +142,7 @@ class TrialRecord(Document):
     fault: str = ""
     """The fault that was planted (`torture.choices.faults`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
+    """The cut, as `cut.json` has it."""
     writers: Count = 0
     """The number of the load's writers."""
     writers_failed: Count = 0
