@@ -107,6 +107,11 @@ def test_every_path_in_a_document_is_there(document: str) -> None:
     assert absent_of(text_of(document), bases=bases) == set()
 
 
+def test_the_readme_lists_every_page() -> None:
+    pages = {page for page in hand_written_documents() if re.fullmatch(r"\w+\.md|docs/[^/]+", page)}
+    assert pages - {"README.md", *LINK.findall(text_of("README.md"))} == set()
+
+
 def test_every_finding_that_the_readme_links_is_there() -> None:
     linked = {
         link.partition("#")[2]
