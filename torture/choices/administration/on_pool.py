@@ -112,7 +112,7 @@ def read_rewound(printed: Printed) -> Outcome:
     if words[-1:] == [_REFUSED]:
         return Outcome.HALF
     if len(words) < 3 or words[0] != _CHECKPOINT or words[-1] != _END:
-        raise UnreadableError(f"the pool {REWOUND} was not read completely")
+        raise UnreadableError(f"the listing of pool {REWOUND!r} is cut off")
     has_checkpoint, files = words[1] != _NONE, words[2:-1]
     if has_checkpoint and files == ["new"] * _FILES:
         return Outcome.UNDONE

@@ -63,8 +63,7 @@ class Fault:
     """Axes of which its hooks know one choice only: elsewhere they would fail, or do something
     else."""
     amounts_to: Mapping[str, str] = field(default_factory=dict)
-    """The choices, by axis, that it silently makes. It is a fault where theory promises less of
-    them."""
+    """The choices, by axis, that it imitates. It is a fault where theory guarantees less of them."""
     zfs: str = ""
     """The version of the NAS, with a bug planted in it (`vmimages/zfs/planted`). Empty: the run's."""
     on_disks: DiskFault | None = None

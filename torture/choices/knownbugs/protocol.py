@@ -65,8 +65,7 @@ class KnownBug:
     affected: Side
     """The side where it has to be found."""
     cleared: Side
-    """The side without the bug, otherwise as like the affected side as can be: no check may see it
-    there."""
+    """Equal to the affected side but for the bug: no check may see it there."""
     seen_by: Sight
     """Predicted: the check that sees it."""
     cuts: int

@@ -1,4 +1,4 @@
-"""The moment from which acknowledged data must be durable, as the `sync` of a plain zvol."""
+"""The `sync` of a plain zvol that is as durable as a cell."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Traits:
 
     @property
     def needs_bridge(self) -> bool:
-        """Whether it needs a bridge: the user-mode network has no wire to a client, always answers."""
+        """Whether it needs taps on a bridge: the user-mode network connects no client to the NAS."""
         return self.client_has_network or self.network_comes_last
 
 

@@ -86,7 +86,7 @@ class Pace:
 def slowed(link: Link, n: int) -> Pace:
     """The link in slow motion of `n`; 1 is its true speed. Raises `ValueError` for a smaller `n`."""
     if n < 1:
-        raise ValueError(f"slow motion of {n} is none: 1 is the true speed")
+        raise ValueError(f"slow motion must be at least 1, not {n}")
     return Pace(
         rate_bits_per_s=round(link.rate_bits_per_s / n), one_way_us=link.round_trip_us * n // 2
     )

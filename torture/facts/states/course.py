@@ -1,4 +1,7 @@
-"""From when on each write of a recording is certain, and so the last cut that leaves a state (pure)."""
+"""For each write, the event after which it surely survives or surely does not (pure).
+
+The last cut that leaves a state follows from it.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def lossy_probability(version: int, probabilities: list[float]) -> float:
 
 
 def to_try_next(probabilities: list[float], untriable: frozenset[int]) -> int | None:
-    """The version whose trials tell most: with the bug as probably as without it.
+    """The version whose probability of having the bug is nearest to 50 %.
 
     None where every version that can be tried is known by 99 in 100. The first and the last one are
     never tried.

@@ -190,7 +190,7 @@ class Until:
         """
         found = _QUESTION.fullmatch(text.strip())
         if found is None:
-            raise ValueError(f"{text!r} is no question; {_EXAMPLES}")
+            raise ValueError(f"cannot read the question {text!r}; {_EXAMPLES}")
         counted, bound, sign, number = found.groups()
         if (bound, sign) not in {("upper", "<"), ("lower", ">")}:
             right = "upper<" if bound == "upper" else "lower>"

@@ -136,8 +136,8 @@ Answer = TypeVar("Answer")
 class Exchange(Generic[Question, Answer]):
     """A question and its answer, by the host's clock.
 
-    `submitted_ns` is when the first byte of the question passes, `completed_ns` when the answer does. So
-    no write is due before its promise, or for longer than it was under way.
+    `submitted_ns` is when the first byte of the question passes, `completed_ns` when the answer does. A
+    write is due when its answer leaves the NAS.
     """
 
     tag: int

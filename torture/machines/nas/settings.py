@@ -114,7 +114,7 @@ def essentials_of(cell: Cell) -> tuple[Setting, ...]:
 
 
 def _property_script(name: str, value: str) -> str:
-    """Shell: print the value, as it was said where ZFS has it in bytes."""
+    """Shell: print the value; a size as the user wrote it."""
     asked = f"value {name} {VOLUME}"
     return f"zfs get -Hp -o {asked} | grep -xF -e {value} || zfs get -H -o {asked}"
 

@@ -97,7 +97,7 @@ def read_line(raw: bytes) -> Reading:
 
 
 def glance(raw: bytes) -> Reading:
-    """The same in half the time; most records are twins (`torture.facts.evidence.exact_documents`)."""
+    """Read a line fast; its record is read-only (`torture.facts.evidence.exact_documents`)."""
     if (own := None if has_surrogate(raw) else exactly(TrialRecord, raw)) and is_newest(own):
         return Reading(record=own, index=index_in(own.trial))
     odd: list[tuple[Odd, str]] = []

@@ -1,7 +1,7 @@
 """The evidence that a trial must have, by its cell and by the stage that the trial reached.
 
-A manifest lists the evidence that existed; this lists the evidence that must exist. So missing
-evidence vouches for nothing. Nor does a tool that did not end well, or a garbled document. Only
+A manifest lists the evidence that existed; this lists the evidence that must exist. Missing
+or garbled evidence, or a failed tool, proves nothing. Only
 trials that end with a manifest need all of it: older ones left out some evidence.
 """
 

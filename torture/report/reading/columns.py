@@ -86,7 +86,7 @@ def _figures_of(row: Row) -> str:
 
 
 def _before_cut(row: Row) -> int:
-    """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
+    """Operations acknowledged before the cut; a client that lives acknowledges more after it."""
     before = row.record.cut.acknowledged
     return row.record.acknowledged if before is None else min(before, row.record.acknowledged)
 

@@ -207,7 +207,7 @@ class Campaign:
         self._site.close()
 
     def _be_worker(self, number: int) -> None:
-        """A thread's whole life: it ends with the schedule, or reports why it cannot go on."""
+        """Run trials until the schedule ends, or report why this thread cannot go on."""
         why: HarnessError | None = None
         try:
             self._run_trials(number)

@@ -27,7 +27,7 @@ def share_of(site: str) -> str:
 
 
 def sent(packed: bytes, share: str, name: str) -> dict[str, Any]:
-    """The part of an outcome that leads to the evidence, which is on the share afterwards.
+    """Write the evidence to the share; return where it lies, for the outcome.
 
     It travels with the result where there is no share, and where the share fails: a trial that went
     well is not lost with it. `detour` then says why.

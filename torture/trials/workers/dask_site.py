@@ -40,7 +40,7 @@ _FIRST_STAGE_OF_DATA = "load"
 
 
 class DaskSite:
-    """The hosts of a Dask scheduler. One thread looks after them: who comes, who is gone, who is out.
+    """The hosts of a Dask scheduler. One thread supervises them: they join, leave or are disqualified.
 
     `make` makes the worker on a host; it must be importable there.
     """
@@ -143,7 +143,7 @@ class DaskSite:
             hear(str(message.get("text", "")))
 
     def _look_after(self) -> None:
-        """The life of the thread."""
+        """Supervise the hosts until the run closes."""
         beats, beat_s = 0, 0.0
         answered_s = offered_s = time.monotonic()
         while not self._is_closing.wait(_POLL_S) and self.failure is None:

@@ -201,9 +201,9 @@ def test_a_question_is_read_however_it_is_spaced(text: str, question: str) -> No
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is no question"),
-        ("0.01", "is no question"),
-        ("rot upper<0.01", "is no question"),
+        ("", "cannot read the question"),
+        ("0.01", "cannot read the question"),
+        ("rot upper<0.01", "cannot read the question"),
         ("upper>0.01", "ask 'upper<', not 'upper>'"),
         ("lower<0.01", "ask 'lower>', not 'lower<'"),
         ("upper<=0.01", "'=0.01' is no rate"),

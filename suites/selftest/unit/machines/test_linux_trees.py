@@ -104,5 +104,5 @@ def test_patches_of_a_tree_are_refused(tree: Path, tmp_path: Path) -> None:
     patch.write_text("--- a/fs/netfs/main.c\n+++ b/fs/netfs/main.c\n@@ -1 +1 @@\n")
     refuse_before_setup(["--linux", str(tree)])
     refuse_before_setup(["--linux-client", "trixie", "--patch", str(patch)])
-    with pytest.raises(ValueError, match="patch the tree"):
+    with pytest.raises(ValueError, match="apply it to that tree"):
         refuse_before_setup(["--linux-client", BUILT, "--patch", str(patch)])

@@ -269,7 +269,7 @@ def test_the_requested_schedule_is_made_of_the_runs_trials() -> None:
     [
         ("sometimes", "there is no schedule 'sometimes', but .*fixed.*replay.*until"),
         ("fixed:5", "'fixed' takes no question: '5'"),
-        ("until", "is no question; say e.g. 'upper<0.01'"),
+        ("until", "cannot read the question ''; say e.g. 'upper<0.01'"),
         ("until:upper>0.1", "ask 'upper<', not 'upper>'"),
         ("replay", "tools/replay EVIDENCE"),
     ],

@@ -1,4 +1,4 @@
-"""A walk's values: the recording whose states are walked, and the ends of their recoveries."""
+"""The values of a walk: the walked recording, and the ends of its recoveries."""
 
 from __future__ import annotations
 

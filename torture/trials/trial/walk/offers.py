@@ -1,4 +1,4 @@
-"""The recovered volume in front of the client that looks at it: a disk, or files over the transport."""
+"""How the client gets the recovered volume: a copy as a disk, or a mount over the transport."""
 
 from __future__ import annotations
 
