@@ -2,7 +2,7 @@
 
     python -m suites.selftest.recorded.json_schemas
 
-writes `results/schema` anew. Readers accept older schemas, too.
+writes `results/schema` anew.
 """
 
 from __future__ import annotations

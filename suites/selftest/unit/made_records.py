@@ -21,21 +21,17 @@ def trial_record(*, trial: str, cell: str, **others: Any) -> TrialRecord:
     return changed(plain, **others)
 
 
-def flat(record: TrialRecord) -> dict[str, Any]:
-    """The record as schema 2 had it."""
+def plain(record: TrialRecord, **fields: Any) -> dict[str, Any]:
+    """The record as plain data, with any values in these fields; `...` leaves the field out."""
     data = record.as_json()
-    judgement = data.pop("judgement")
-    findings = judgement.pop("findings")
-    data |= {name: judgement.pop(name, "") for name in ("verdict", "fsck")}
-    data |= {"pool": judgement.pop("pool_summary", ""), "reasons": judgement.pop("reasons", [])}
-    data |= {name: findings.pop(name) for name in ("acknowledged", "lost")}
-    data |= {
-        "figures": findings.pop("figures", {}),
-        "rollback_ms": findings.pop("rollback_ms", None),
-    }
-    data["verdicts"] = dict.fromkeys(("pool", "filesystem", "data")) | judgement
-    data["verdicts"]["data"] = findings.pop("verdict", None)
-    return data | {"found": findings, "error": data.get("error"), "schema": 2}
+    judgement = data["judgement"]
+    for name, value in fields.items():
+        homes = ((_OF_JUDGEMENT, judgement), (_OF_FINDINGS, judgement["findings"]))
+        home = next((home for names, home in homes if name in names), data)
+        home[name] = value
+        if value is ...:
+            del home[name]
+    return data
 
 
 def changed(value: _Value, **changes: Any) -> _Value:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
-from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR, SETTINGS
+from torture.choices.matrix.axes import AXES, DEFAULTS, SETTINGS
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
-from torture.facts.axes.zfs_settings import OLD_CHOICES, OLD_FIELDS, ZfsSettings, old_words
+from torture.facts.axes.zfs_settings import OLD_CHOICES, ZfsSettings, old_words
 
 T = TypeVar("T")
 
@@ -144,51 +141,6 @@ class Cell:
                 f"{parts[0]!r} in {name!r} is one part too many: a name ends with the {last}"
             )
         return cls.of(**chosen)
-
-
-def has_todays_axes(name: str, axes: Mapping[str, str]) -> bool:
-    """Whether `with_axes_since` would leave both as they are."""
-    has_all = not axes or (DISK_SECTOR.field in axes and OLD_FIELDS.isdisjoint(axes))
-    return has_all and not _has_old_choice(name)
-
-
-@lru_cache(maxsize=10_000)
-def _has_old_choice(name: str) -> bool:
-    return not OLD_CHOICES.keys().isdisjoint(name.split("-"))
-
-
-def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The present name and choices of a cell of an older version.
-
-    The sectors of its disks were no axis then, and some settings of ZFS were axes. A cell that this
-    version does not know keeps its name.
-    """
-    now = _with_settings(axes)
-    field = DISK_SECTOR.field
-    if not now or field in now:
-        return _name_since(name), now
-    return _name_since(name, has_sectors=False), {**now, field: SECTOR_BEFORE}
-
-
-@lru_cache(maxsize=10_000)
-def _name_since(name: str, *, has_sectors: bool = True) -> str:
-    with suppress(ValueError):
-        if _has_old_choice(name):
-            name = Cell.parse(name).name
-    with suppress(ValueError):
-        if not has_sectors:
-            name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
-    return name
-
-
-def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:
-    """A record's choices, with one choice for all settings of ZFS instead of an axis for each."""
-    if axes.keys().isdisjoint(OLD_FIELDS):
-        return dict(axes)
-    old = [OLD_CHOICES[axes[field]] for field in OLD_FIELDS if axes.get(field) in OLD_CHOICES]
-    settings = ZfsSettings.of({choice.name: choice.value for choice in old})
-    others = {field: choice for field, choice in axes.items() if field not in OLD_FIELDS}
-    return others | {SETTINGS.field: settings.name}
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:

@@ -242,10 +242,3 @@ class CutDocument(Document):
             and not self.audit.acknowledged_lately
             and not (was_aimed and is_idle)
         )
-
-    @classmethod
-    def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Schema 1 called `acknowledged` `promised`."""
-        if "promised" in data:
-            data.setdefault("acknowledged", data.pop("promised"))
-        return data

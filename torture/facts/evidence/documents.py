@@ -85,11 +85,6 @@ class Document:
     __slots__ = ()
 
     @classmethod
-    def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """The data of any version of the suite, in the shape of this one."""
-        return data
-
-    @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of the fields that are written and read."""
         return tuple(own.name for own in fields_of(cls))
@@ -124,10 +119,10 @@ def read_document(cls: type[Own], data: Any) -> Read[Own]:
     """The document in plain data of JSON. Raises `RefusedError` where there is none."""
     if not isinstance(data, Mapping):
         raise RefusedError("it is not a JSON object")
-    newest = _Newest()
-    data = newest.of(cls, dict(data))
-    missing = tuple(newest.missing)
-    if newest.is_within:
+    sifted = _Sifted()
+    data = sifted.of(cls, data)
+    missing = tuple(sifted.missing)
+    if sifted.is_within:
         try:
             return Read(document=msgspec.convert(data, cls), missing=missing)
         except msgspec.ValidationError:
@@ -177,9 +172,9 @@ class _Shape:
 @cache
 def _missing_without(cls: type[Document]) -> tuple[str, ...]:
     """The figures that are missing where the whole document is."""
-    newest = _Newest()
-    newest.of(cls, {})
-    return tuple(newest.missing)
+    sifted = _Sifted()
+    sifted.of(cls, {})
+    return tuple(sifted.missing)
 
 
 _KNOWN: dict[Any, tuple[_Field, ...]] = {}
@@ -244,15 +239,15 @@ def values_in(hint: Any) -> Any:
     return get_args(hint)[1] if get_origin(hint) is dict else None
 
 
-class _Newest:
-    """Brings data, and the documents in it, into the newest shape; collects the missing figures."""
+class _Sifted:
+    """Puts a document's unknown fields, and those within it, aside; collects the missing figures."""
 
     def __init__(self) -> None:
         self.missing: list[str] = []
         self.is_within = True
 
-    def of(self, cls: type[Document], old: Mapping[str, Any]) -> dict[str, Any]:
-        data = cls.newest(dict(old))
+    def of(self, cls: type[Document], said: Mapping[str, Any]) -> dict[str, Any]:
+        data = dict(said)
         shape = _shape_of(cls)
         if unknown := data.keys() - shape.written:
             others = {key: data.pop(key) for key in list(data) if key in unknown}

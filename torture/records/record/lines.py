@@ -13,17 +13,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torture.facts.evidence.documents import (
-    NAME_CHARACTERS_MAX,
-    RefusedError,
-    read_document,
-)
+from torture.errors import HarnessError
+from torture.facts.evidence.documents import NAME_CHARACTERS_MAX, RefusedError, read_document
 from torture.facts.evidence.exact_documents import document_of, exactly
 from torture.facts.evidence.strict_json import has_surrogate, strict_json
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.older_schemas import upgraded
-from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord, is_newest
+from torture.records.record.trials import SCHEMA, TrialRecord
 
+_LAST_WITH_OLDER_SCHEMAS = "75e50dc5"
+"""The last commit that reads records of schemas 1 and 2."""
 LINE_BYTES_MAX = 16 * 1024**2
 """A longer line is skipped: it is no record, and memory is bounded by this."""
 _BUFFER_BYTES = 1024**2
@@ -40,7 +38,6 @@ def index_in(trial: str) -> int | None:
 class Odd(StrEnum):
     """The oddities of a record that a reader should see."""
 
-    OLDER = "an older schema"
     NEWER = "a newer schema"
     VERDICT = "an unknown verdict"
     MISSING = "a missing figure"
@@ -60,6 +57,17 @@ class Line(NamedTuple):
 
 class UnreadableLineError(ValueError):
     """A line that is no record; the message says why."""
+
+
+class OlderSchemaError(ValueError):
+    """A record of an older schema; the message is that schema. No reader may skip it silently."""
+
+    def of(self, file: Path) -> HarnessError:
+        """The refusal of the whole file."""
+        return HarnessError(
+            f"{file} has records of schema {self}, and this version reads schema {SCHEMA}",
+            hint=f"git worktree add ../older {_LAST_WITH_OLDER_SCHEMAS}, and use the tools there",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,14 +99,15 @@ def lines_of(file: Path) -> Iterator[Line]:
 
 
 def read_line(raw: bytes) -> Reading:
-    """The record of a line; raises `UnreadableLineError`."""
+    """The record of a line; raises `UnreadableLineError`, `OlderSchemaError`."""
     reading = glance(raw)
     return replace(reading, record=document_of(TrialRecord, reading.record))
 
 
 def glance(raw: bytes) -> Reading:
     """Read a line fast; its record is read-only (`torture.facts.evidence.exact_documents`)."""
-    if (own := None if has_surrogate(raw) else exactly(TrialRecord, raw)) and is_newest(own):
+    own = None if has_surrogate(raw) else exactly(TrialRecord, raw)
+    if own is not None and own.schema == SCHEMA:
         return Reading(record=own, index=index_in(own.trial))
     odd: list[tuple[Odd, str]] = []
     try:
@@ -106,7 +115,6 @@ def glance(raw: bytes) -> Reading:
         try:
             read = read_document(TrialRecord, data)
         except RefusedError:
-            data = upgraded(data)
             if not (unknown := _unknown_verdict(data)):
                 raise
             odd.append((Odd.VERDICT, unknown))
@@ -119,11 +127,8 @@ def glance(raw: bytes) -> Reading:
     named = _TRIAL.search(record.trial)
     if "seed" in read.left_out or "seed" not in data:
         record = replace(record, seed=int(named[2], 16) if named else 0)
-    if "schema" in read.left_out:
-        record = replace(record, schema=0)
-    if record.schema not in SCHEMAS_READ:
-        is_newer = record.schema > SCHEMA
-        odd.append((Odd.NEWER if is_newer else Odd.OLDER, str(record.schema or None)))
+    if record.schema > SCHEMA:
+        odd.append((Odd.NEWER, str(record.schema)))
     odd += [(Odd.MISSING, name) for name in read.missing]
     odd += [(Odd.FIELD, path) for path in read.left_out]
     return Reading(record=record, index=index_in(record.trial), odd=tuple(odd))
@@ -136,9 +141,12 @@ def _decoded(raw: bytes) -> dict[str, Any]:
         data = strict_json(raw)
     except ValueError as error:
         raise UnreadableLineError(str(error)) from error
-    if isinstance(data, dict):
-        return data
-    raise UnreadableLineError("it is not a JSON object")
+    if not isinstance(data, dict):
+        raise UnreadableLineError("it is not a JSON object")
+    schema = data.get("schema")
+    if type(schema) is int and 0 < schema < SCHEMA:
+        raise OlderSchemaError(schema)
+    return data
 
 
 def _unknown_verdict(data: dict[str, Any]) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self
 
-from torture.choices.matrix.cells import has_todays_axes
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
 from torture.facts.evidence.folder import AdministrationDocument
@@ -21,7 +20,6 @@ from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, 
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised import Advertised
-from torture.records.record.older_schemas import upgraded
 from torture.records.record.run_layout import RunLayout
 
 
@@ -78,8 +76,7 @@ class Where(Document):
 
 
 SCHEMA = 3
-SCHEMAS_READ = (1, 2, 3)
-"""See `torture.records.record.older_schemas`."""
+"""A file with a record of an older one is refused (`torture.records.record.lines`)."""
 
 
 class Origin(StrEnum):
@@ -162,7 +159,7 @@ class TrialRecord(Document):
     error: str | None = None
     """Why the verdict is `inconclusive`."""
     zfs: str = ""
-    """The version of ZFS that the NAS ran; empty in records of schema 1."""
+    """The version of ZFS that the NAS ran; empty where a record does not say it."""
     advertised: Advertised = field(default_factory=Advertised)
     """The promises of the client's disk or mount, and of the volume in the NAS."""
     where: Where = field(default_factory=Where)
@@ -176,7 +173,7 @@ class TrialRecord(Document):
     has_manifest: bool = False
     """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: Count = SCHEMA
-    """The schema of the line that was read, 0 if it has none. `as_json` writes the newest."""
+    """The schema of the line that was read. `as_json` writes the newest."""
     load_ms: Count = 0
     """The length of the load phase that was asked for; 0 in older records."""
     brought: dict[str, str] = field(default_factory=dict)
@@ -185,11 +182,6 @@ class TrialRecord(Document):
     """The state of the suite that made it (`torture.trials.campaign.engine_state`)."""
     scored_s: Count = 0
     """When it was judged, in seconds since 1970; 0 in older records."""
-
-    @classmethod
-    def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """See `torture.records.record.older_schemas`."""
-        return upgraded(data)
 
     def as_json(self) -> dict[str, Any]:
         """The record as plain data; `from_json` takes it back. Empty fields are left out."""
@@ -312,11 +304,6 @@ class TrialRecord(Document):
         return Identity(
             self.trial, self.origin, made, self.zfs, where.linux_nas, where.linux_client
         )
-
-
-def is_newest(record: TrialRecord) -> bool:
-    """Whether `TrialRecord.newest` would leave the record as it is."""
-    return record.schema == SCHEMA and has_todays_axes(record.cell, record.axes)
 
 
 def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:

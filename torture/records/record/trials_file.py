@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torture.files import write_whole
 from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
-from torture.records.record.lines import UnreadableLineError, read_line
+from torture.records.record.lines import OlderSchemaError, UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE_BEFORE
 from torture.records.record.trials import Identity, Origin, TrialRecord
 
@@ -47,7 +47,10 @@ class Records:
 
 
 def read_records(path: Path) -> Records:
-    """For every trial the record that counts, in the order of first records; a missing file has none."""
+    """For every trial the record that counts, in the order of first records; a missing file has none.
+
+    Raises `HarnessError` for a file of an older schema.
+    """
     lines = list(_lines_of(path))
     records = _by_trial([record for _, record in lines if record is not None])
     return Records(
@@ -70,6 +73,8 @@ def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
             yield line, read_line(line).record
         except UnreadableLineError:
             yield line, None
+        except OlderSchemaError as error:
+            raise error.of(path) from error
 
 
 def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:

@@ -20,7 +20,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.records.record.lines import UnreadableLineError, glance, lines_of
+from torture.records.record.lines import OlderSchemaError, UnreadableLineError, glance, lines_of
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.columns import COLUMNS, Row, values_of
 from torture.report.reading.remarks import Remark, Remarks
@@ -179,6 +179,8 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
                 remarks.add(run.name, own, line=line.number, example=record.cell)
             kind = kind_of(record, guarantee)
             yield Row(run, line, record, reading.index, guarantee, kind)
+    except OlderSchemaError as error:
+        raise error.of(run.layout.trials_file) from error
     except OSError as error:
         raise HarnessError(
             f"{run.layout.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"

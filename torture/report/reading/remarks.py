@@ -49,10 +49,6 @@ _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
         "1 record's cell has no known guarantee, so it cannot have broken one: {examples}",
         "{count} records' cells have no known guarantee, so they cannot have broken one: {examples}",
     ),
-    Odd.OLDER: (
-        "1 record has no schema, or an older one (from {line} on)",
-        "{count} records have no schema, or an older one (from {line} on)",
-    ),
     Odd.NEWER: (
         "1 record has a newer schema ({examples}), and what is new in it is not shown",
         "{count} records have a newer schema ({examples}), and what is new in it is not shown",

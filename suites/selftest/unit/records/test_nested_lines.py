@@ -1,14 +1,12 @@
-"""Lines of schema 3, in which the judgement is nested: errors in it are reported as before."""
+"""Errors in the nested parts of a line: the judgement, its findings, a second cut."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from suites.selftest.unit.made_records import flat
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -34,15 +32,9 @@ NESTED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "why"), NESTED)
-def test_a_nested_figure_is_refused_as_a_flat_one_was(fields: dict[str, Any], why: str) -> None:
+def test_a_wrong_figure_of_the_judgement_is_refused(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(UnreadableLineError, match=f"^{why}$"):
         read_line(json.dumps(NEW.as_json() | fields).encode())
-
-
-def test_a_line_says_the_same_flat_and_nested() -> None:
-    nested, before = (read_line(json.dumps(said).encode()) for said in (NEW.as_json(), flat(NEW)))
-    assert nested.record == NEW
-    assert before == replace(nested, record=replace(NEW, schema=2))
 
 
 def test_a_garbled_second_cut_is_left_out_and_reported() -> None:

@@ -142,11 +142,6 @@ def test_a_cut_is_written_in_the_old_format() -> None:
     assert document.disks["data0"].policy != GONE
 
 
-def test_a_cut_of_schema_1_is_read_by_its_old_name() -> None:
-    old = {key: value for key, value in CUT_AS_WRITTEN.items() if key != "acknowledged"}
-    assert CutDocument.from_json(old | {"promised": 12}) == CutDocument.from_json(CUT_AS_WRITTEN)
-
-
 def test_unknown_fields_of_a_cut_are_kept() -> None:
     data = CUT_AS_WRITTEN | {"weather": [1]}
     assert CutDocument.from_json(data).as_json() == data

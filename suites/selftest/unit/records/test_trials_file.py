@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.facts.axes.zfs_settings import OLD_FIELDS
+from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
@@ -38,9 +38,7 @@ records = st.builds(
     trial_record,
     trial=names,
     cell=names,
-    axes=st.dictionaries(text.filter(lambda field: field not in OLD_FIELDS), text, max_size=3).map(
-        lambda axes: axes | {"disk_sector": "x"}
-    ),
+    axes=st.dictionaries(text, text, max_size=3),
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
     guarantee=text,
@@ -170,10 +168,17 @@ def test_a_line_that_is_no_record_is_counted_and_skipped(file: Path, line: bytes
 
 def test_fields_of_a_later_version_are_ignored_and_missing_ones_have_defaults(file: Path) -> None:
     data = record(1).as_json()
-    for name in ("timings", "schema"):
-        del data[name]
+    del data["timings"]
     file.write_text(json.dumps(data | {"weather": {"wind": 3}}) + "\n")
-    assert read_records(file).records == (record(1, timings={}, schema=0),)
+    assert read_records(file).records == (record(1, timings={}),)
+
+
+def test_a_file_of_an_older_schema_is_refused_with_the_commit_that_reads_it(file: Path) -> None:
+    append_record(file, record(1))
+    of_schema_2 = {"trial": "x", "cell": "x", "verdict": "intact", "lost": 0, "schema": SCHEMA - 1}
+    file.write_text(file.read_text() + json.dumps(of_schema_2) + "\n")
+    with pytest.raises(HarnessError, match=r"has records of schema 2, .*\n.*worktree add"):
+        read_records(file)
 
 
 def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path) -> None:

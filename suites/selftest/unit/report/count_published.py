@@ -74,13 +74,14 @@ def _the_one(tries: list[Json]) -> Json:
 
 
 def _verdict(record: Json) -> str:
-    return str(record.get("judgement", record)["verdict"])
+    return str(record["judgement"]["verdict"])
 
 
 def _is_harmed(record: Json) -> bool:
-    judgement = record.get("judgement", record)
-    lost = judgement.get("findings", judgement).get("lost", 0)
-    return bool(lost) or _verdict(record) not in ("intact", "repaired")
+    return bool(record["judgement"]["findings"].get("lost", 0)) or _verdict(record) not in (
+        "intact",
+        "repaired",
+    )
 
 
 def _states(walk: Json) -> int:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import tool
+from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Step, ToolOutput, append_tool
 from torture.facts.evidence.ledger import cut_mark
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.page.story import story_of
 
@@ -24,10 +26,14 @@ DMESG = """\
 """
 
 
-def record(**fields: object) -> TrialRecord:
-    data = {"trial": "t", "cell": "c", "axes": {}, "seed": 1, "verdict": "corrupted",
-            "guarantee": "may lose data", "timings": {}, "lost": 1, "acknowledged": 3}  # fmt: skip
-    return TrialRecord.from_json(data | fields)
+def record(**fields: Any) -> TrialRecord:
+    data = {
+        "verdict": Verdict.CORRUPTED,
+        "guarantee": "may lose data",
+        "lost": 1,
+        "acknowledged": 3,
+    }
+    return trial_record(trial="t", cell="c", **(data | fields))
 
 
 def _line(t_ms: float, **fields: object) -> bytes:
@@ -146,7 +152,7 @@ def test_a_folder_without_a_cut_has_no_story(evidence: Path, name: str) -> None:
 
 
 def test_a_verdict_of_repaired_says_so_at_the_end(evidence: Path) -> None:
-    incidents = story_of(record(verdict="repaired", lost=0), evidence)
+    incidents = story_of(record(verdict=Verdict.REPAIRED, lost=0), evidence)
     assert incidents[-1].text == "all data is back after a repair"
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from suites.selftest.unit.made_records import trial_record
+from torture.facts.evidence.cut_document import Confirmation, CutDocument
 from torture.facts.evidence.folder import LEDGER, SPEC, Step, ToolOutput, append_tool
 from torture.facts.evidence.ledger import cut_mark
 from torture.oracles.verdict.verdicts import Verdict
@@ -15,10 +18,10 @@ from torture.report.page.timeline import timeline_of
 from torture.report.page.tool_words import words_of
 
 
-def record(**fields: object) -> TrialRecord:
-    data = {"trial": "t", "cell": "c", "axes": {}, "seed": 1, "verdict": "rolled-back",
-            "guarantee": "rolls back", "timings": {"load": 3000, "check": 1000}}  # fmt: skip
-    return TrialRecord.from_json(data | fields)
+def record(**fields: Any) -> TrialRecord:
+    data = {"verdict": Verdict.ROLLED_BACK, "guarantee": "rolls back"}
+    timings = {"load": 3000, "check": 1000}
+    return trial_record(trial="t", cell="c", timings=timings, **(data | fields))
 
 
 def begin(seq: int, op: str = "append") -> bytes:
@@ -56,13 +59,13 @@ def test_acknowledgements_stand_before_the_cut_and_name_losses(evidence: Path) -
 
 
 def test_a_confirmed_finding_shows_only_events_before_its_cut(evidence: Path) -> None:
-    cut = {"confirmed": {"event": 70, "marks": 5, "t_ms": 1200.0}}
+    cut = CutDocument(confirmed=Confirmation(event=70, marks=5, t_ms=1200.0))
     line = timeline_of(record(cut=cut), evidence)
     assert [point.before_cut_ms for point in line.acknowledged] == [200.0]
 
 
 def test_without_a_rollback_nothing_is_called_gone(evidence: Path) -> None:
-    line = timeline_of(record(verdict=str(Verdict.CORRUPTED)), evidence)
+    line = timeline_of(record(verdict=Verdict.CORRUPTED), evidence)
     assert [acknowledgement.is_gone for acknowledgement in line.acknowledged] == [False, False]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from suites.selftest.unit.every_cell import GROWING
 from torture.checkout import CHECKOUT
-from torture.choices.matrix.cells import Cell, cells_of, with_axes_since
+from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks
@@ -125,19 +125,6 @@ def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> Non
 def test_a_setting_that_never_had_an_axis_is_drawn_from_its_name() -> None:
     cell = Cell.parse("iscsi-always-noslog-volblocksize=8K-btrfs-bothdie")
     assert cell.frozen_name == cell.name
-
-
-def test_a_record_from_when_settings_had_axes_is_of_the_same_cell() -> None:
-    old = {"transport": "iscsi", "logbias": "throughput", "volblocksize": "volblock4k"} | {
-        "recordsize": "", "compression": "uncompressed", "dedup": "nodedup", "disk_sector": "sector4kn",
-        "zvol_use_blk_mq": "nomq",
-    }  # fmt: skip
-    name = "iscsi-always-noslog-throughput-sector4kn-volblock4k-btrfs-bothdie"
-    said = "logbias=throughput+volblocksize=4K"
-    assert with_axes_since(name, old) == (
-        f"iscsi-always-noslog-sector4kn-{said}-btrfs-bothdie",
-        {"transport": "iscsi", "disk_sector": "sector4kn", "settings": said},
-    )
 
 
 def test_no_trial_has_the_name_of_one_that_was_drawn_otherwise() -> None:
