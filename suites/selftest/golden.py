@@ -24,7 +24,7 @@ from torture.choices.matrix.cells import Cell
 from torture.records.record.lines import index_in
 from torture.records.record.run_document import read_run_document
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.specs import DRAW, TrialSpec
+from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
 from torture.trials.plan.trial_plan import draw_plan
@@ -76,7 +76,7 @@ def _plans() -> Iterator[str]:
                 continue
             index = index_in(record.trial)
             assert index is not None
-            for draw in (1, DRAW):
+            for draw in DRAWS:
                 spec = TrialSpec(
                     cell=Cell.parse(record.cell), index=index, seed=record.seed, load_ms=load_ms,
                     origin=record.origin, draw=draw,

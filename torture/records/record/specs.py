@@ -19,6 +19,8 @@ from torture.records.tasks.replay_task import Replay
 DRAW = 3
 """The version of a seed's draws. It grows when seeds draw other cuts or survivors; old specs keep
 theirs."""
+DRAWS = (1, DRAW)
+"""Those that this version can make: no published trial is of draw 2."""
 _DRAW_WITH_DISK_SECTORS = 3
 """Earlier draws had disks of `SECTOR_BEFORE`, and their names say nothing of sectors."""
 
@@ -58,6 +60,8 @@ class TrialSpec:
     """The version of the seed's draws: specs without one are of the first."""
 
     def __post_init__(self) -> None:
+        if self.draw not in DRAWS:
+            raise ValueError(f"draw {self.draw} is none of {DRAWS}; commit 75e50dc5 has 2, too")
         if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:

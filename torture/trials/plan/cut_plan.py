@@ -30,7 +30,7 @@ class Aim(StrEnum):
     """The client begins an operation. The cut strikes a little later, amid its writes."""
     ACKNOWLEDGED = "acknowledged"
     """A durable operation was acknowledged. The cut strikes 1 to 2 ms later. So it takes the data
-    about which a disk or a flush lied, before the next flush makes them durable. Since draw 2."""
+    about which a disk or a flush lied, before the next flush makes them durable. Not in draw 1."""
     ZIL_SUBMITTED = "zil-submitted"
     ZIL_COMPLETED = "zil-completed"
     ZIL_FLUSHING = "zil-flushing"
@@ -108,7 +108,7 @@ TARGETS = {
 }
 """A transaction group of the ledger load has 2 to 100 writes of data and then 30 or so of metadata."""
 
-_WEIGHTS = {
+_WEIGHTS_OF_DRAW_1 = {
     Aim.ANYWHERE: 8, Aim.OPERATION: 8,
     Aim.ZIL_SUBMITTED: 8, Aim.ZIL_COMPLETED: 6, Aim.ZIL_FLUSHING: 6, Aim.ZIL_FLUSHED: 4,
     Aim.DATA_SUBMITTED: 5, Aim.DATA_COMPLETED: 5,
@@ -128,8 +128,7 @@ may strike beside its own step. The cut is then reported as the phase nearer to 
 6 aims at reused blocks, 1 of 3 at several.
 """
 
-
-_WEIGHTS_SINCE_DRAW_2 = _WEIGHTS | {
+_WEIGHTS = _WEIGHTS_OF_DRAW_1 | {
     Aim.ACKNOWLEDGED: 9, Aim.ANYWHERE: 5, Aim.OPERATION: 6, Aim.ZIL_SUBMITTED: 7,
     Aim.DATA_SUBMITTED: 4, Aim.METADATA_SUBMITTED: 3, Aim.TXG_FLUSHING: 4,
 }  # fmt: skip
@@ -172,7 +171,7 @@ def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool, draw: int) -> Cut
     after_ms = generator.uniform(_EARLIEST_SHARE_OF_LOAD, 1.0) * load_ms
     weights = {
         aim: weight
-        for aim, weight in (_WEIGHTS if draw == 1 else _WEIGHTS_SINCE_DRAW_2).items()
+        for aim, weight in (_WEIGHTS_OF_DRAW_1 if draw == 1 else _WEIGHTS).items()
         if has_intent_log or aim not in TARGETS or TARGETS[aim].role is not Role.ZIL
     }
     [aim] = generator.choices(list(weights), list(weights.values()))

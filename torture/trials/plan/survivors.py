@@ -17,7 +17,7 @@ LYING_MS = 700
 faults lost completed writes up to 700 ms after their completion (Ahmadian et al., arXiv
 1805.00140)."""
 
-_POLICIES_OF_DRAWS_1_AND_2 = {
+_POLICIES_OF_DRAW_1 = {
     Persistence.PLP: (Policy.ALL,),
     Persistence.VOLATILE: (Policy.FLUSHED, Policy.SUBSET, Policy.TORN),
     Persistence.LYING: (Policy.LYING, Policy.SUBSET, Policy.TORN),
@@ -59,8 +59,8 @@ def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int, draw: int) -> dic
 def _drawn(disk: ShelfDisk, seed: int, draw: int) -> DiskState:
     """A write in flight may survive or not on any disk: nothing is promised about it."""
     generator = random.Random(f"survivors/{seed}/{disk.serial}")
-    is_old = draw < 3
-    policies = _POLICIES_OF_DRAWS_1_AND_2 if is_old else _POLICIES
+    is_old = draw == 1
+    policies = _POLICIES_OF_DRAW_1 if is_old else _POLICIES
     policy = generator.choice(policies[disk.persistence])
     in_flight = generator.choice(tuple(InFlight))
     bounds: _Bounds = {} if is_old else _bounds(disk.persistence, generator)

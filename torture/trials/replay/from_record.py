@@ -14,7 +14,7 @@ from torture.facts.evidence.folder import SPEC
 from torture.records.record.lines import index_in
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.specs import DRAW, TrialSpec
+from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.scoring.score import score
@@ -72,7 +72,7 @@ def spec_of_record(evidence: Path) -> TrialSpec:
             origin=record.origin,
             draw=draw,
         )
-        for draw in range(DRAW, 0, -1)
+        for draw in reversed(DRAWS)
     ]
     for spec in candidates:
         if spec.trial == record.trial and draw_plan(spec).cut.as_json() == record.cut.plan:

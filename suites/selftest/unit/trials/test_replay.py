@@ -17,7 +17,7 @@ from torture.facts.zfs.versions import DEFAULT
 from torture.machines.lab.lab import LabSettings
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import LATEST, RUN_FILE
-from torture.records.record.specs import TrialSpec
+from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.replay import repeat
@@ -235,7 +235,7 @@ def test_a_rerun_needs_only_the_record(run: Run) -> None:
 
 def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
     [live] = draw_trials([FIRST.cell], trials=1, run_seed=9, load_ms=4000)
-    for draw in (1, 2, 3):
+    for draw in DRAWS:
         old = replace(live, draw=draw)
         evidence = run.evidence / old.trial
         run.trials_file.unlink()

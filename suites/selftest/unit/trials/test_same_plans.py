@@ -20,7 +20,7 @@ from torture.machines.nas.pool import pool_disks
 from torture.records.record.lines import index_in
 from torture.records.record.run_document import read_run_document
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.specs import DRAW, TrialSpec, draw_seed
+from torture.records.record.specs import DRAW, DRAWS, TrialSpec, draw_seed
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.replay import repeat
@@ -77,11 +77,17 @@ def test_a_spec_of_before_is_of_the_first_draw_and_a_new_one_says_its_own() -> N
     assert repeat(replace(spec, draw=1), evidence=Path("e"), origin=Origin.RERUN).draw == 1
 
 
+def test_a_spec_of_a_draw_that_is_gone_is_refused_with_the_commit_that_has_it() -> None:
+    [spec] = draw_trials([Cell.parse(CELL)], trials=1, run_seed=1, load_ms=4000)
+    with pytest.raises(ValueError, match="commit 75e50dc5 has 2"):
+        TrialSpec.from_json(spec.as_json() | {"draw": 2})
+
+
 def test_disks_of_before_had_sectors_of_512_bytes() -> None:
     """And the trial's name said nothing of it, and does not now."""
     cell = Cell.parse(CELL)
     old = TrialSpec.from_json(
-        {"cell": CELL, "index": 0, "seed": 5, "load_ms": 4000, "survive_ms": 4000, "draw": 2}
+        {"cell": CELL, "index": 0, "seed": 5, "load_ms": 4000, "survive_ms": 4000, "draw": 1}
     )
     assert old.trial == f"{CELL}.0000-0000000000000005"
     assert old.cell == cell.but(disk_sector="sector512")
@@ -129,7 +135,7 @@ def test_a_setting_that_never_had_an_axis_is_drawn_from_its_name() -> None:
 
 def test_no_trial_has_the_name_of_one_that_was_drawn_otherwise() -> None:
     cell = Cell.parse(CELL)
-    seeds = {draw_seed(run_seed=1, cell=cell, index=0, draw=draw) for draw in (2, DRAW)}
+    seeds = {draw_seed(run_seed=1, cell=cell, index=0, draw=draw) for draw in DRAWS}
     assert len(seeds) == 2
 
 
@@ -141,10 +147,10 @@ def test_only_a_later_draw_takes_aim_at_an_acknowledgement() -> None:
         ]
 
     assert not any(cut.aim is Aim.ACKNOWLEDGED for cut in cuts(1))
-    aimed = [cut for cut in cuts(2) if cut.aim is Aim.ACKNOWLEDGED]
+    aimed = [cut for cut in cuts(DRAW) if cut.aim is Aim.ACKNOWLEDGED]
     assert 0.07 < len(aimed) / 2000 < 0.11
     assert all(1.0 <= cut.delay_ms <= 2.0 for cut in aimed)
-    assert [cut.after_ms for cut in cuts(1)] == [cut.after_ms for cut in cuts(2)]
+    assert [cut.after_ms for cut in cuts(1)] == [cut.after_ms for cut in cuts(DRAW)]
 
 
 def test_each_published_trial_is_drawn_by_one_of_the_draws() -> None:
@@ -166,7 +172,7 @@ def _draw_of(record: TrialRecord, *, load_ms: int) -> int:
     """The draw whose plan is that of the record, or 0."""
     index = index_in(record.trial)
     assert index is not None
-    for draw in range(DRAW, 0, -1):
+    for draw in reversed(DRAWS):
         spec = TrialSpec(
             cell=Cell.parse(record.cell), index=index, seed=record.seed, load_ms=load_ms,
             origin=record.origin, draw=draw,

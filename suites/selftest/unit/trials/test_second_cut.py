@@ -28,7 +28,7 @@ AGAIN = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
 
 
 def _drawn(seed: int) -> SecondCut | None:
-    return draw_second_cut(_DISKS, seed=seed, survive_ms=4000, draw=2)
+    return draw_second_cut(_DISKS, seed=seed, survive_ms=4000, draw=3)
 
 
 def _spec(cell: str, seed: int) -> TrialSpec:
@@ -41,7 +41,7 @@ def test_a_quarter_of_the_seeds_draws_one_within_the_clients_life() -> None:
     assert len(cuts) / len(_SEEDS) == pytest.approx(0.25, abs=0.039)
     assert all(1000 <= cut.after_ms <= 4000 for cut in cuts)
     assert len({cut.seed for cut in cuts}) == len(cuts)
-    assert len({cut.survivors["data0"].policy for cut in cuts}) == 3
+    assert len({cut.survivors["data0"].policy for cut in cuts}) == 6
 
 
 def test_only_a_client_that_lives_is_cut_again_and_its_survivors_are_drawn_anew() -> None:
