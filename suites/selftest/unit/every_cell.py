@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from torture.choices.filesystems.protocol import FILES
 from torture.choices.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
+from torture.facts.axes.former_names import FORMER_NAMES
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.axes.zfs_settings import OLD_CHOICES
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
 """Each contains the one before; every other matrix has a question of its own."""
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
 OF_ZFS = (
-    *((old.name, old.value) for old in OLD_CHOICES.values()),
+    *((name, value) for former in FORMER_NAMES.values() for name, value in [former.today.split("=")]),
     ("atime", "off"), ("compression", "zstd-fast-10"), ("recordsize", "8K"), ("logbias", "latency"),
     ("zfs.zil_slog_bulk", "65536"), ("zfs.zvol_use_blk_mq", "0"),
 )  # fmt: skip

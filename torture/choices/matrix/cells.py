@@ -10,8 +10,9 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from torture.choices.matrix.axes import AXES, DEFAULTS, SETTINGS
 from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.former_names import frozen_name, todays_parts
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
-from torture.facts.axes.zfs_settings import OLD_CHOICES, ZfsSettings, old_words
+from torture.facts.axes.zfs_settings import ZfsSettings
 
 T = TypeVar("T")
 
@@ -84,18 +85,12 @@ class Cell:
 
     @property
     def frozen_name(self) -> str:
-        """The name from which seeds and folders of trials derive.
-
-        It states the settings of ZFS that were axes once as those axes.
-        """
-        if self[SETTINGS] == ZfsSettings():
-            return self.name
-        parts = [
+        """The name from which seeds and folders of trials derive: with former words where it has any."""
+        return frozen_name(
             (AXES[field].place, name)
             for field, name in zip(_FIELDS, self.choices, strict=True)
-            if field != SETTINGS.field and name != DEFAULTS.get(field)
-        ]
-        return "-".join(part for _, part in sorted([*parts, *old_words(self[SETTINGS])]))
+            if name != DEFAULTS.get(field)
+        )
 
     @property
     def axes(self) -> dict[str, str]:
@@ -109,13 +104,12 @@ class Cell:
     @classmethod
     def parse(cls, name: str) -> Self:
         """The cell with this `name`; raises `ValueError`, which has the wrong part and the reason."""
-        parts = name.split("-")
-        old = [OLD_CHOICES[part] for part in parts if part in OLD_CHOICES]
-        if not old:
-            return cls._of_parts(name, parts)
-        others = cls._of_parts(name, [part for part in parts if part not in OLD_CHOICES])
-        cell = others.with_settings({choice.name: choice.value for choice in old})
-        if cell.frozen_name != name:
+        parts, settings = todays_parts(name.split("-"))
+        has_former = parts != name.split("-")
+        cell = cls._of_parts(name, parts)
+        if settings:
+            cell = cell.with_settings(settings)
+        if has_former and cell.frozen_name != name:
             raise ValueError(f"{name!r} is another name of {cell.name!r}")
         return cell
 

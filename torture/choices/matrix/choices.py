@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from torture.choices.matrix.axes import AXES, FILESYSTEM, SETTINGS
 from torture.choices.matrix.cells import Cell
-from torture.facts.axes.zfs_settings import MODULE, OLD_CHOICES, OLD_FIELDS, ZfsSettings
+from torture.facts.axes.former_names import FORMER_NAMES
+from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
 from torture.facts.linux.kernels import LinuxVersion, why_unfit
 from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version
 
@@ -24,14 +25,16 @@ def parse_choices(
         field, equals, name = text.partition("=")
         if not equals:
             raise ValueError(f"{text!r} is no choice: write an axis and its choice, FIELD=CHOICE")
-        if (old := OLD_CHOICES.get(name)) is not None and old.field == field:
-            settings = _added(settings, old.name, old.value)
-            continue
-        if field in OLD_FIELDS:
-            raise ValueError(
-                f"{field} is a setting of ZFS: use --property or --tunable {field}=VALUE"
-            )
+        if (former := FORMER_NAMES.get(name)) is not None and former.axis == field:
+            name, equals, value = former.today.partition("=")
+            if equals:
+                settings = _added(settings, name, value)
+                continue
         if field not in AXES:
+            if any(former.axis == field for former in FORMER_NAMES.values()):
+                raise ValueError(
+                    f"{field} is a setting of ZFS: use --property or --tunable {field}=VALUE"
+                )
             raise ValueError(f"no axis is called {field!r}; there are {', '.join(AXES)}")
         if name not in AXES[field].names:
             known = ", ".join(AXES[field].names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import Rule, only_on_a, only_with_a_log
@@ -113,43 +113,3 @@ AXIS: Axis[ZfsSettings] = Axis(
         ),
     ),
 )
-
-
-class OldChoice(NamedTuple):
-    """A setting from when a few had axes."""
-
-    place: int
-    name: str
-    value: str
-
-    @property
-    def field(self) -> str:
-        """The axis' key in records."""
-        return self.name.removeprefix(MODULE)
-
-
-OLD_CHOICES = {
-    "throughput": OldChoice(45, "logbias", "throughput"),
-    "volblock4k": OldChoice(61, "volblocksize", "4K"),
-    "volblock16k": OldChoice(61, "volblocksize", "16K"),
-    "volblock64k": OldChoice(61, "volblocksize", "64K"),
-    "volblock128k": OldChoice(61, "volblocksize", "128K"),
-    "record4k": OldChoice(62, "recordsize", "4K"),
-    "record16k": OldChoice(62, "recordsize", "16K"),
-    "lz4": OldChoice(63, "compression", "lz4"),
-    "zstd": OldChoice(63, "compression", "zstd"),
-    "dedup": OldChoice(64, "dedup", "on"),
-    "blkmq": OldChoice(67, "zfs.zvol_use_blk_mq", "1"),
-}
-"""By their words in names of cells, which seeds are drawn from: old names still parse."""
-
-OLD_FIELDS = frozenset(old.field for old in OLD_CHOICES.values())
-"""The fields that such an axis had in records."""
-
-
-def old_words(settings: ZfsSettings) -> list[tuple[int, str]]:
-    """The parts of a cell's name, with their places, that say these settings as they once were said."""
-    by_setting = {(old.name, old.value): (old.place, word) for word, old in OLD_CHOICES.items()}
-    known = [by_setting[pair] for pair in settings.values if pair in by_setting]
-    rest = ZfsSettings(tuple(pair for pair in settings.values if pair not in by_setting))
-    return known + ([(AXIS.place, rest.name)] if rest.values else [])

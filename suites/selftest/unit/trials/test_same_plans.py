@@ -13,8 +13,11 @@ import pytest
 
 from suites.selftest.unit.every_cell import GROWING
 from torture.checkout import CHECKOUT
+from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.choices import parse_choices
 from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.axes.former_names import FORMER_NAMES, Former
 from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks
 from torture.records.record.lines import index_in
@@ -126,6 +129,14 @@ def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> Non
         ValueError, match="is another name of 'iscsi-always-noslog-logbias=throughput-btrfs"
     ):
         Cell.parse("iscsi-throughput-always-noslog-btrfs-bothdie")
+
+
+def test_a_choice_under_another_name_keeps_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    iscsi, scst = CELL, CELL.replace("iscsi", "scst")
+    monkeypatch.setitem(FORMER_NAMES, "scst", Former("transport", TRANSPORT.place, "iscsi"))
+    assert Cell.parse(scst) == Cell.parse(iscsi)
+    assert (Cell.parse(scst).name, Cell.parse(iscsi).frozen_name) == (iscsi, scst)
+    assert parse_choices(["transport=scst"]) == {"transport": "iscsi"}
 
 
 def test_a_setting_that_never_had_an_axis_is_drawn_from_its_name() -> None:
