@@ -6,36 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from rich import box
-from rich.table import Table
 
 from fixtures.asked import asked_choices
-from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
+from fixtures.campaigns import Running, begun_campaign, run_alone, selected
 from fixtures.cells import why_out_of_reach
+from fixtures.experiments import outcomes, print_outcomes, runs_key
 from fixtures.options import Options, refuse_options
 from fixtures.states import chosen_walk
-from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
-from torture.choices.faults.protocol import Fault, Sight
+from torture.choices.experiments import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
 from torture.machines.images.sources.zfs_trees import choose_zfs
-from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.scoring.detection import Detection, cuts_in_words
 from torture.records.tasks.cut_task import Cut
-from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_planted, moved
 from torture.trials.trial.walk.walk import why_not_walked
 
-_TABLE_FILE = "sensitivity.json"
+__all__ = ["outcomes"]
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}
 _PLANTED = _IN_ONE_RUN | {"zfs_bug": ZFS_BUGS, "zfs_disturbance": ZFS_DISTURBANCES}
 """The argument of a test to the faults that it is run with."""
 RunAlone = Callable[[Fault], tuple[TrialRecord, ...]]
-
-_run_key = pytest.StashKey[Run]()
-_detections_key = pytest.StashKey[list[Detection]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +45,7 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
     with begun_campaign(
         request.config, options, schedule, specs=specs, moves_latest=False
     ) as running:
-        request.config.stash[_run_key] = running.campaign.run
+        request.config.stash.setdefault(runs_key, []).append(running.campaign.run)
         yield running
 
 
@@ -63,7 +56,7 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
     def run(change: Fault) -> tuple[TrialRecord, ...]:
         specs = _specs_of([change], request.config, options)
         its_own, records = run_alone(request.config, options, specs, choose_zfs(change.zfs))
-        request.config.stash[_run_key] = its_own
+        request.config.stash.setdefault(runs_key, []).append(its_own)
         return records
 
     return run
@@ -80,12 +73,6 @@ def _specs_of(
         load_ms=options.load_ms,
         task_of=lambda cell: walk if walk.states and not why_not_walked(cell) else Cut(),
     )
-
-
-@pytest.fixture(scope="session")
-def detections(request: pytest.FixtureRequest) -> list[Detection]:
-    """The findings of each fault, for the table."""
-    return request.config.stash.setdefault(_detections_key, [])
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -108,49 +95,4 @@ def _placed(fault: Fault, config: pytest.Config) -> Any:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The table, and where it is kept with the versions it was measured with."""
-    detections = terminalreporter.config.stash.get(_detections_key, [])
-    if not detections:
-        return
-    run = terminalreporter.config.stash[_run_key]
-    kept = {
-        "versions": _versions(run),
-        "faults": [detection.as_json() for detection in detections],
-    }
-    table, file = _table(detections), run.folder / _TABLE_FILE
-    print_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
-
-
-def _versions(run: Run) -> dict[str, str]:
-    document = read_run_document(run.folder) or RunDocument()
-    return {"OpenZFS": document.zfs, **document.versions}
-
-
-def _table(detections: list[Detection]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for column in (
-        "fault",
-        "layer",
-        "in",
-        "detected [95 %]",
-        "seen by",
-        "lost where confirmed",
-        "nothing at risk",
-        "cuts for 95 %",
-        "predicted",
-    ):
-        table.add_column(column, no_wrap=column != "fault")
-    for detection in detections:
-        seen = ", ".join(f"{sight} {detection.by[sight]}" for sight in Sight if detection.by[sight])
-        table.add_row(
-            detection.words,
-            detection.layer,
-            detection.cell,
-            detection.rate_in_words,
-            seen or "nothing",
-            f"{detection.confirmed_lost} of {detection.confirmed}" if detection.confirmed else "",
-            str(detection.without_risk or ""),
-            cuts_in_words(detection.rate),
-            f"{detection.predicted_by}, {detection.predicted_cuts}"
-            + ("" if detection.is_as_predicted else " (not so)"),
-        )
-    return table
+    print_outcomes(terminalreporter, "sensitivity", of="faults", file="sensitivity.json")

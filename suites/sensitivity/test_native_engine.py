@@ -19,7 +19,7 @@ import pytest
 from fixtures.campaigns import run_alone
 from fixtures.options import Options
 from suites.sensitivity.native_mutants import CONSTANT_LOAD_GUID, UNREPORTED_READS, build_native
-from torture.choices.faults import FAULTS
+from torture.choices.experiments import FAULTS
 from torture.facts.evidence.folder import CUT_STATE
 from torture.facts.recording.crash_state import CrashState, read_crash_state
 from torture.facts.recording.disks import ShelfDisk

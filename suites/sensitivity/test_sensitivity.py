@@ -3,7 +3,7 @@
 Each is planted in a cell that is sound without it, or in that cell with the choices of `--axis`,
 e.g. another transport. It has `--trials` times as many cuts as it is predicted to need. It fails its
 test when no cut shows it, or when another check sees it than was predicted before its first run
-(`torture/choices/faults/`). A bug planted in ZFS itself is a version of ZFS, built on first use,
+(`torture/choices/experiments/`). A bug planted in ZFS itself is a version of ZFS, built on first use,
 and its trials are a separate run.
 """
 
@@ -14,33 +14,32 @@ from collections.abc import Sequence
 from fixtures.campaigns import Running
 from fixtures.options import Options
 from suites.sensitivity.conftest import RunAlone
-from torture.choices.faults.protocol import Fault
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.detection import Detection, detect, seen_by
+from torture.records.scoring.detection import Outcome, detect, seen_by
 from torture.trials.plan.draw import cuts_of
 
 
 def test_a_planted_fault_is_seen(
-    fault: Fault, planted: Running, detections: list[Detection], options: Options
+    fault: Fault, planted: Running, outcomes: list[Outcome], options: Options
 ) -> None:
-    _must_be_as_predicted(fault, _records_of(fault, planted, options), detections)
+    _must_be_as_predicted(fault, _records_of(fault, planted, options), outcomes)
 
 
 def test_a_bug_planted_in_zfs_is_seen(
-    zfs_bug: Fault, planted_alone: RunAlone, detections: list[Detection]
+    zfs_bug: Fault, planted_alone: RunAlone, outcomes: list[Outcome]
 ) -> None:
-    _must_be_as_predicted(zfs_bug, planted_alone(zfs_bug), detections)
+    _must_be_as_predicted(zfs_bug, planted_alone(zfs_bug), outcomes)
 
 
 def _must_be_as_predicted(
-    fault: Fault, records: Sequence[TrialRecord], detections: list[Detection]
+    fault: Fault, records: Sequence[TrialRecord], outcomes: list[Outcome]
 ) -> None:
-    detection = detect(fault, records)
-    detections.append(detection)
-    assert detection.detected, f"{fault.words}: not seen in {detection.cuts} cuts"
-    assert detection.is_as_predicted, f"seen by {dict(detection.by)}, {detection.rate_in_words}"
+    outcome = Outcome(experiment=fault, affected=detect(fault, records))
+    outcomes.append(outcome)
+    assert not outcome.objection, f"{fault.words}: {outcome.objection}"
 
 
 def test_harmless_disturbances_are_not_detected(

@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from torture.choices.faults import FAULTS
+from torture.choices.experiments import FAULTS
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import cells_of
 from torture.deadlines import truth, wait_for

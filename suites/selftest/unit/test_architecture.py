@@ -196,7 +196,7 @@ def test_rooms_that_import_one_another_are_seen() -> None:
         ("oracles.verdict", "from ...machines.lab import agent"),
         ("oracles.verdict", "from torture.choices.matrix.cells import Cell"),
         ("choices.workloads", "import socket"),
-        ("choices.faults", "from torture.records.scoring.judge import judge"),
+        ("choices.experiments", "from torture.records.scoring.judge import judge"),
         ("machines.images", "from torture.setup.doctor import examine"),
         ("machines.nas", "if True:\n    from torture.trials.trial import one_trial as machinery"),
         ("machines.nas", "from torture.machines.lab.agent import Agent"),

@@ -16,7 +16,7 @@ def why_different_there(
 ) -> str:
     """Why a fault of one cell differs, or is no fault, in the other; empty where it is the same.
 
-    `bound_to` and `amounts_to` are as in `torture.choices.faults.protocol.Fault`.
+    `bound_to` and `amounts_to` are as in `torture.choices.experiments.protocol.Fault`.
     """
     own = here.axes
     anew = {axis for axis, name in there.axes.items() if name != own[axis]}

@@ -47,7 +47,7 @@ class TrialSpec:
     survive_ms: int = 4000
     """The time for which a surviving client goes on writing once the NAS is back."""
     fault: str = ""
-    """The name of a fault that is planted on purpose (`torture.choices.faults`); empty for none."""
+    """The name of a fault that is planted on purpose (`torture.choices.experiments`); empty for none."""
     brought: tuple[Brought, ...] = ()
     """The user's own files for the loads."""
     origin: Origin = Origin.LIVE

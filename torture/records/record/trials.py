@@ -137,7 +137,7 @@ class TrialRecord(Document):
     origin_run: str = ""
     """The run that made a replay or rerun; empty in the file of that run itself."""
     fault: str = ""
-    """The fault that was planted (`torture.choices.faults`); empty for none."""
+    """The fault that was planted (`torture.choices.experiments`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
     """The cut, as `cut.json` has it."""
     writers: Count = 0

@@ -1,13 +1,13 @@
-"""Whether a planted fault was seen, by which check, and after how many cuts."""
+"""Whether an experiment was seen where it is, by which check and in how many cuts, and not elsewhere."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from torture.choices.faults.protocol import Fault, Sight
+from torture.choices.experiments.protocol import Experiment, Fault, KnownBug, Side, Sight
 from torture.facts.stats.rates import Rate, interval_in_words, rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
@@ -15,24 +15,31 @@ from torture.records.record.trials import TrialRecord
 from torture.records.scoring.lower_bound import is_lie_at_risk
 
 CONFIDENCE = 0.95
+_NEARLY_ALWAYS = 0.99
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Detection:
-    """The results of a fault's trials; `inconclusive` ones are among those that did not see it."""
+    """The results of an experiment's trials on one of its sides."""
 
-    fault: str
-    layer: str
-    words: str
     cell: str
-    bound_to: tuple[str, ...]
-    amounts_to: dict[str, str]
-    """The cells in which it is the same fault, as `torture.choices.faults.protocol.Fault` has both."""
+    zfs: str
+    """The version that its NAS ran."""
     cuts: int
+    """The trials that count. Inconclusive ones of a planted fault are among those that did not see
+    it. Of a known bug they count where a check found something."""
     detected: int
+    """Of these, the trials that show it."""
     by: dict[Sight, int]
-    """For each check, the number of trials in which it found something."""
+    """For each check, the number of trials in which it found something; with a sign, of those that
+    show it."""
+    otherwise: int
+    """The number of others in which a check found something: another thing is wrong there."""
+    lost: int
+    """The number of trials that lost something acknowledged."""
     inconclusive: int
+    errors: tuple[str, ...]
+    """The causes of the inconclusive trials, each once."""
     confirmed: int
     """The number of trials in which a cut of its own confirmed a finding of the audit."""
     confirmed_lost: int
@@ -44,7 +51,7 @@ class Detection:
 
     @property
     def rate(self) -> Rate:
-        """The rate of cuts that saw it, with its interval."""
+        """The rate of cuts that show it, with its interval."""
         return rate_of(self.detected, self.cuts)
 
     @property
@@ -57,49 +64,127 @@ class Detection:
         """E.g. `5 of 5 [47-100 %]`."""
         return f"{self.detected} of {self.cuts} [{interval_in_words(self.rate)}]"
 
+    @property
+    def seen_in_words(self) -> str:
+        """E.g. `audit 6, data 4`."""
+        said = [f"{sight} {self.by[sight]}" for sight in Sight if self.by[sight]]
+        if self.otherwise:
+            said.append(f"something else {self.otherwise}")
+        return ", ".join(said) or "nothing"
+
     def as_json(self) -> dict[str, Any]:
-        """The detection as plain data, with the interval."""
-        return asdict(self) | {"low": self.rate.low, "high": self.rate.high}
+        """The counts as plain data, with the interval."""
+        counts = {one.name: getattr(self, one.name) for one in fields(self)}
+        return counts | {"low": self.rate.low, "high": self.rate.high}
 
 
-def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """An experiment's side that must show it, and the control; theory is that of a planted fault."""
 
-    So did one that says that a setting is not in effect. An empty cut sees only a fault that
-    empties cuts: a load that stalls.
+    experiment: Experiment
+    affected: Detection
+    cleared: Detection | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether cuts of the control have results, and none of them shows it."""
+        return self.cleared is None or (self.cleared.cuts > 0 and self.cleared.detected == 0)
+
+    @property
+    def objection(self) -> str:
+        """Why the outcome is not as predicted; empty where it is."""
+        affected, cleared = self.affected, self.cleared
+        if not affected.detected:
+            return f"not seen in {affected.cuts} cuts; {affected.errors}"
+        if not affected.is_as_predicted:
+            return f"seen by {affected.seen_in_words}, {affected.rate_in_words}"
+        if cleared is None:
+            return ""
+        if not self.is_clear:
+            return f"{cleared.rate_in_words}, {cleared.seen_in_words}; {cleared.errors}"
+        return f"cleared of this, and a finding: {cleared.seen_in_words}" * bool(cleared.otherwise)
+
+    @property
+    def share_of_silence(self) -> float:
+        """The probability that the control's cuts would have shown it, if it were there.
+
+        By the lower bound of the affected side's rate.
+        """
+        silent = 0 if self.cleared is None else self.cleared.cuts
+        return float(1 - (1 - self.affected.rate.low) ** silent)
+
+    @property
+    def silence_in_words(self) -> str:
+        """E.g. `at least 97 %`, rounded down."""
+        if self.share_of_silence > _NEARLY_ALWAYS:
+            return f"more than {_NEARLY_ALWAYS * 100:g} %"
+        return f"at least {int(self.share_of_silence * 100)} %"
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as plain data, with the intervals."""
+        own = self.experiment
+        plain = {"name": own.name, "words": own.words, **self.affected.as_json()}
+        if isinstance(own, Fault):
+            plain |= {"layer": own.layer, "bound_to": sorted(own.bound_to)}
+            plain["amounts_to"] = dict(own.amounts_to)
+        else:
+            plain["source"] = own.source
+        if self.cleared is not None:
+            plain["cleared"] = self.cleared.as_json()
+            plain["would_have_been_seen"] = self.share_of_silence
+        return plain
+
+
+def detect(
+    experiment: Experiment, records: Sequence[TrialRecord], side: Side | None = None
+) -> Detection:
+    """Count the trials of a side, the affected one unless another is named.
+
+    A known bug is shown by any finding with its sign. A planted fault is shown where the guarantee of
+    its cell broke, or a setting was not in effect. An empty cut shows only a fault that empties cuts:
+    a load that stalls.
 
     Raises `ValueError` for a disturbance, which has nothing to see.
     """
-    if fault.seen_by is None:
-        raise ValueError(f"{fault.name} is harmless")
-    all_cuts = len(records)
-    records = [one for one in records if seen_by(one) or is_lie_at_risk(one) is not False]
-    sights = [seen_by(record) for record in records]
-    confirmed = [
-        seen for seen, record in zip(sights, records, strict=True) if record.cut.confirmed.is_made
-    ]
+    if experiment.seen_by is None:
+        raise ValueError(f"{experiment.name} is harmless")
+    side = side or experiment.affected
+    judged = [(seen_by(record), record) for record in records]
+    if isinstance(experiment, Fault):
+        judged = [one for one in judged if one[0] or is_lie_at_risk(one[1]) is not False]
+        cuts = len(judged)
+    else:
+        cuts = sum(bool(seen) or record.is_conclusive for seen, record in judged)
+    shown = [seen for seen, record in judged if _shows(experiment, seen, record)]
+    counted = shown if isinstance(experiment, KnownBug) else [seen for seen, _ in judged]
+    confirmed = [seen for seen, record in judged if record.cut.confirmed.is_made]
+    versions = sorted({record.zfs for record in records if record.zfs}) or [side.version]
+    errors = (record.error for record in records if record.error and not record.is_conclusive)
     return Detection(
-        fault=fault.name,
-        layer=fault.layer,
-        words=fault.words,
-        cell=fault.cell,
-        bound_to=tuple(sorted(fault.bound_to)),
-        amounts_to=dict(fault.amounts_to),
-        cuts=len(records),
-        detected=sum(
-            record.breaks(Guarantee(record.guarantee))
-            or Sight.SETTINGS in seen
-            or (fault.seen_by is Sight.EMPTY and Sight.EMPTY in seen)
-            for seen, record in zip(sights, records, strict=True)
-        ),
-        by={sight: sum(sight in seen for seen in sights) for sight in Sight},
-        inconclusive=sum(not record.is_conclusive for record in records),
+        cell=side.chosen_cell.name,
+        zfs=", ".join(versions),
+        cuts=cuts,
+        detected=len(shown),
+        by={sight: sum(sight in seen for seen in counted) for sight in Sight},
+        otherwise=sum(bool(seen) for seen, _ in judged) - sum(map(bool, counted)),
+        lost=sum(record.is_loss for _, record in judged),
+        inconclusive=sum(not record.is_conclusive for _, record in judged),
+        errors=tuple(dict.fromkeys(error.splitlines()[0] for error in errors)),
         confirmed=len(confirmed),
         confirmed_lost=sum(bool(seen - {Sight.AUDIT}) for seen in confirmed),
-        without_risk=all_cuts - len(records),
-        predicted_by=fault.seen_by,
-        predicted_cuts=fault.cuts,
+        without_risk=len(records) - len(judged),
+        predicted_by=experiment.seen_by,
+        predicted_cuts=experiment.cuts,
     )
+
+
+def _shows(experiment: Experiment, seen: frozenset[Sight], record: TrialRecord) -> bool:
+    if isinstance(experiment, Fault):
+        is_emptied = experiment.seen_by is Sight.EMPTY and Sight.EMPTY in seen
+        broke = record.breaks(Guarantee(record.guarantee))
+        return broke or Sight.SETTINGS in seen or is_emptied
+    return bool(seen) and any(experiment.sign in reason for reason in ("", *record.reasons))
 
 
 def seen_by(record: TrialRecord) -> frozenset[Sight]:

@@ -144,7 +144,7 @@ def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
 def _faults(rows: Sequence[dict[str, Any]]) -> tuple[MeasuredFault, ...]:
     return tuple(
         MeasuredFault(
-            name=row["fault"],
+            name=row["name"],
             words=row["words"],
             cell=row["cell"],
             detected=row["detected"],

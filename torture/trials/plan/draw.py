@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from torture.choices.faults.protocol import Fault
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.axes import WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import with_choices

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from torture.choices.administration.protocol import Moment
-from torture.choices.faults import find
+from torture.choices.experiments import find
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate

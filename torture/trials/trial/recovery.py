@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.choices.faults.protocol import Spoiler
+from torture.choices.experiments.protocol import Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 
-FAULT = Fault(
+EXPERIMENT = Fault(
     name="dummy-fault",
     layer=Layer.NAS,
     words="a dummy fault",

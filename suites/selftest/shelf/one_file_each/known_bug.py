@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from torture.choices.faults.protocol import Sight
-from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
+from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
 
-BUG = KnownBug(
+EXPERIMENT = KnownBug(
     name="dummy-bug",
     words="a dummy bug",
     source="no report of it",

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
+from torture.choices.experiments import KNOWN_BUGS, trees_needed
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.completed import Completed

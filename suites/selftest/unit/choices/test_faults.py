@@ -10,8 +10,8 @@ import pytest
 
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report_records import figures_of
-from torture.choices.faults import DISTURBANCES, FAULTS, find
-from torture.choices.faults.protocol import Fault, Sight
+from torture.choices.experiments import DISTURBANCES, FAULTS, find
+from torture.choices.experiments.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
@@ -141,15 +141,6 @@ def test_a_lie_counts_only_cuts_with_something_acknowledged_to_take() -> None:
     ]
     detection = detect(fault, records)
     assert (detection.detected, detection.cuts, detection.without_risk) == (2, 3, 2)
-
-
-def test_a_prediction_holds_while_the_interval_allows_it() -> None:
-    seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
-    assert detect(FAULT, [seen] * 3).is_as_predicted
-    assert not detect(FAULT, [missed] * 3).is_as_predicted
-    assert not detect(FAULT, [seen, *[missed] * 9]).is_as_predicted, "1 in 10 is not every one"
-    by_data = record(Verdict.CORRUPTED, verdicts={"data": Verdict.CORRUPTED})
-    assert not detect(FAULT, [by_data] * 3).is_as_predicted, "another check saw it"
 
 
 @pytest.mark.parametrize("cuts", [1, 2, 5, 29, 300])

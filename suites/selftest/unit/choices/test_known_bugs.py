@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.experiments import outcome_table, rows_of
 from fixtures.trees import chosen_trees, zfs_of_side
 from suites.knownbugs.conftest import patched_kernels
-from suites.knownbugs.table import bug_table, rows_of
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.checkout import CHECKOUT
-from torture.choices.faults.protocol import Sight
-from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
-from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
+from torture.choices.experiments import FAULTS, KNOWN_BUGS, trees_needed
+from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.linux.kernels import Kernels
@@ -25,7 +24,7 @@ from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.bug_outcome import BugOutcome, SideOutcome, side_outcome
+from torture.records.scoring.detection import Detection, Outcome, detect
 
 BUG = KNOWN_BUGS["zvol-preflush"]
 BROKEN = CutDocument(audit=AuditDocument(broken=1))
@@ -57,16 +56,16 @@ UNKNOWN = record(Verdict.INCONCLUSIVE, verdicts={}, error="no NAS\n  next: look"
 
 def outcome(
     affected: list[TrialRecord], cleared: list[TrialRecord], bug: KnownBug = BUG
-) -> BugOutcome:
-    return BugOutcome(
-        bug=bug,
-        affected=side_outcome(bug, bug.affected, affected),
-        cleared=side_outcome(bug, bug.cleared, cleared),
+) -> Outcome:
+    return Outcome(
+        experiment=bug,
+        affected=detect(bug, affected),
+        cleared=detect(bug, cleared, bug.cleared),
     )
 
 
-def column(side: SideOutcome) -> tuple[int, int, int]:
-    return side.cuts, side.shown, side.inconclusive
+def column(side: Detection) -> tuple[int, int, int]:
+    return side.cuts, side.detected, side.inconclusive
 
 
 @pytest.mark.parametrize("bug", KNOWN_BUGS.values(), ids=lambda bug: bug.name)
@@ -117,7 +116,7 @@ def test_every_tree_that_a_bug_needs_can_be_named() -> None:
 
 
 def test_a_side_is_counted_by_the_findings_of_all_checks() -> None:
-    side = side_outcome(BUG, BUG.affected, [SOUND, ACCUSED, LOST, UNKNOWN])
+    side = detect(BUG, [SOUND, ACCUSED, LOST, UNKNOWN])
     assert column(side) == (3, 2, 1)
     assert (side.by[Sight.AUDIT], side.by[Sight.DATA], side.by[Sight.POOL]) == (1, 1, 0)
     assert (side.lost, side.errors) == (1, ("no NAS",))
@@ -134,24 +133,24 @@ def test_a_bug_with_its_own_sign_is_distinguished_from_another() -> None:
         for why in ("I/O error", "one or more devices is currently unavailable")
     )
     both = outcome([of_it, other, SOUND], [other, SOUND], bug)
-    assert (both.is_found, both.is_as_predicted, both.is_clear) == (True, True, True)
+    assert both.is_clear
+    assert both.objection == "cleared of this, and a finding: something else 1"
     assert column(both.affected) == (3, 1, 0)
     assert both.affected.seen_in_words == "pool 1, something else 1"
-    assert both.cleared.seen_in_words == "something else 1"
     assert both.as_json()["cleared"]["otherwise"] == 1
     assert not outcome([of_it], [of_it], bug).is_clear
-    assert not outcome([other], [SOUND], bug).is_found
+    assert outcome([other], [SOUND], bug).objection.startswith("not seen in 1 cuts")
 
 
 def test_an_inconclusive_trial_counts_only_when_a_check_spoke() -> None:
-    assert column(side_outcome(BUG, BUG.cleared, [UNKNOWN] * 3)) == (0, 0, 3)
+    assert column(detect(BUG, [UNKNOWN] * 3, BUG.cleared)) == (0, 0, 3)
     accused = replace(UNKNOWN, cut=BROKEN)
-    assert column(side_outcome(BUG, BUG.cleared, [accused, UNKNOWN])) == (1, 1, 2)
+    assert column(detect(BUG, [accused, UNKNOWN], BUG.cleared)) == (1, 1, 2)
 
 
 def test_a_side_that_never_ran_is_called_as_it_was_asked_for() -> None:
-    assert side_outcome(BUG, BUG.affected, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
-    assert side_outcome(BUG, BUG.cleared, []).zfs == "2.3.2"
+    assert detect(BUG, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
+    assert detect(BUG, [], BUG.cleared).zfs == "2.3.2"
 
 
 @pytest.mark.parametrize(
@@ -171,15 +170,15 @@ def test_a_bug_has_to_be_found_on_one_side_and_never_on_the_other(
     affected: list[TrialRecord], cleared: list[TrialRecord], *, is_found: bool, is_clear: bool
 ) -> None:
     judged = outcome(affected, cleared)
-    assert (judged.is_found, judged.is_clear) == (is_found, is_clear)
+    assert (judged.affected.detected > 0, judged.is_clear) == (is_found, is_clear)
+    assert (judged.objection == "") is (is_found and is_clear and judged.affected.is_as_predicted)
 
 
 def test_a_prediction_holds_while_the_interval_allows_it() -> None:
-    assert outcome([ACCUSED] * 3, [SOUND]).is_as_predicted
-    assert not outcome([LOST] * 3, [SOUND]).is_as_predicted, "another check saw it"
-    assert not outcome([ACCUSED, *[SOUND] * 9], [SOUND]).is_as_predicted, "1 in 10 is not every one"
-    patient = replace(BUG, cuts=40)
-    assert outcome([ACCUSED, *[SOUND] * 9], [SOUND], patient).is_as_predicted
+    assert detect(BUG, [ACCUSED] * 3).is_as_predicted
+    assert not detect(BUG, [LOST] * 3).is_as_predicted, "another check saw it"
+    assert not detect(BUG, [ACCUSED, *[SOUND] * 9]).is_as_predicted, "1 in 10 is not every one"
+    assert detect(replace(BUG, cuts=40), [ACCUSED, *[SOUND] * 9]).is_as_predicted
 
 
 def test_the_silence_of_the_cleared_side_says_so_much_and_no_more() -> None:
@@ -195,24 +194,35 @@ def test_the_silence_of_the_cleared_side_says_so_much_and_no_more() -> None:
 def test_the_table_has_both_sides_and_names_wrong_predictions() -> None:
     judged = outcome([ACCUSED, LOST, UNKNOWN], [SOUND, SOUND])
     affected, cleared = rows_of(judged)
-    assert affected[0] == BUG.words
-    assert affected[1:4] == ("affected", "2.3.1-0123456789ab", BUG.affected.cell)
-    assert affected[4].startswith("2 of 2 [")
-    assert affected[4].endswith("(and 1 inconclusive)")
-    assert affected[5:7] == ("audit 1, data 1", "1 of 2")
-    assert affected[8] == "audit, 1"
-    assert cleared[0] == BUG.source
-    assert cleared[4].startswith("0 of 2 [0-")
-    assert (cleared[5], cleared[8]) == ("nothing", "nothing")
-    assert rows_of(outcome([LOST], [SOUND]))[0][8].endswith("(not so)")
-    assert bug_table([judged, judged]).row_count == 4
+    assert (affected["experiment"], affected["side"]) == (BUG.words, "affected")
+    assert affected["OpenZFS"] == "2.3.1-0123456789ab"
+    assert affected["detected [95 %]"].startswith("2 of 2 [")
+    assert affected["detected [95 %]"].endswith("(and 1 inconclusive)")
+    assert (affected["seen by"], affected["lost"]) == ("audit 1, data 1", "1 of 2")
+    assert affected["predicted"] == "audit, 1"
+    assert cleared["experiment"] == BUG.source
+    assert cleared["detected [95 %]"].startswith("0 of 2 [0-")
+    assert (cleared["seen by"], cleared["predicted"]) == ("nothing", "nothing")
+    assert next(rows_of(outcome([LOST], [SOUND])))["predicted"].endswith("(not so)")
+    table = outcome_table([judged, judged])
+    assert table.row_count == 4
+    assert not {"layer", "lost where confirmed"} & {column.header for column in table.columns}
+
+
+def test_a_planted_fault_has_one_row_and_its_layer() -> None:
+    fault = FAULTS["flush-dropped"]
+    (row,) = rows_of(Outcome(experiment=fault, affected=detect(fault, [ACCUSED])))
+    assert (row["experiment"], row["layer"], row["side"]) == (fault.words, fault.layer, "")
+    assert (
+        Outcome(experiment=fault, affected=detect(fault, [ACCUSED])).as_json()["name"] == fault.name
+    )
 
 
 def test_the_kept_figures_have_both_sides_with_their_intervals() -> None:
     kept = outcome([ACCUSED] * 6, [SOUND] * 6).as_json()
-    assert kept["affected"]["low"] == rate_of(6, 6).low
+    assert kept["low"] == rate_of(6, 6).low
     assert kept["cleared"]["high"] == rate_of(0, 6).high
-    assert kept["predicted"] == {"by": "audit", "cuts": 1}
+    assert (kept["predicted_by"], kept["predicted_cuts"]) == ("audit", 1)
 
 
 def test_a_side_without_its_tree_names_the_next_command() -> None:

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES, find
-from torture.choices.faults.protocol import Fault
-from torture.choices.knownbugs import KNOWN_BUGS
+from torture.choices.experiments import (
+    DISTURBANCES,
+    FAULTS,
+    KNOWN_BUGS,
+    ZFS_BUGS,
+    ZFS_DISTURBANCES,
+    find,
+)
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError

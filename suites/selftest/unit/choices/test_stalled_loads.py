@@ -8,8 +8,8 @@ import pytest
 
 from suites.selftest.unit.good_evidence import evidence
 from suites.selftest.unit.made_records import trial_record
-from torture.choices.faults import FAULTS
-from torture.choices.faults.protocol import Sight
+from torture.choices.experiments import FAULTS
+from torture.choices.experiments.protocol import Sight
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.oracles.verdict.guarantee import Guarantee

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.audit_story import METADATA, Story, uberblock, zil_block
 from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs, payload
-from torture.choices.faults import DISTURBANCES, FAULTS
+from torture.choices.experiments import DISTURBANCES, FAULTS
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.facts.recording.events import (

@@ -10,7 +10,7 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from suites.selftest.unit.made_records import trial_record
-from torture.choices.faults.protocol import Sight
+from torture.choices.experiments.protocol import Sight
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.phase import Phase

@@ -10,7 +10,7 @@ import pytest
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.choices.faults import FAULTS
+from torture.choices.experiments import FAULTS
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix

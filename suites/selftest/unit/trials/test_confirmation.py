@@ -11,7 +11,7 @@ import pytest
 from suites.selftest.unit.audit_story import Story
 from suites.selftest.unit.good_evidence import evidence
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.choices.faults import FAULTS
+from torture.choices.experiments import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from torture.choices.faults import FAULTS
-from torture.choices.faults.protocol import Fault
+from torture.choices.experiments import FAULTS
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import VolumeOptions

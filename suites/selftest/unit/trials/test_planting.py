@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from torture.choices.faults import DISTURBANCES, FAULTS
-from torture.choices.faults.protocol import Fault
+from torture.choices.experiments import DISTURBANCES, FAULTS
+from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
 from torture.choices.administration.protocol import Moment
-from torture.choices.faults import FAULTS
+from torture.choices.experiments import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from torture.choices.faults import find
-from torture.choices.faults.protocol import Fault
+from torture.choices.experiments import find
+from torture.choices.experiments.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.choices.matrix.axes import FATE, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
 from torture.choices.matrix.cell_terms import terms_of

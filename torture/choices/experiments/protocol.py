@@ -1,4 +1,4 @@
-"""The form of a fault: its place, and the predictions made before its first run."""
+"""The form of an experiment, a planted fault or a known bug, and of its prediction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.choices import parse_choices, with_choices
 from torture.facts.recording.crash_state import DiskState
 from torture.facts.recording.disks import DiskFault
 from torture.facts.recording.remains import Patch, Remains
+from torture.facts.zfs.versions import DEFAULT
 
 Spoiler = Callable[[Remains], tuple[Patch, ...]]
 """A write over the first data disk, after the cut and before the NAS comes back.
@@ -47,18 +50,72 @@ class Sight(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """A fault and its hooks. The hooks are shell scripts, which have to succeed in their machine."""
+class _Predicted:
+    """Something wrong, and the predictions of its detection."""
 
     name: str
-    layer: Layer
     words: str
-    cell: str = "iscsi-always-noslog-ext4-bothdie"
-    """The cell in which it is planted: one that is sound without the fault."""
     seen_by: Sight | None
-    """Predicted. None for a disturbance, which looks bad and in which no check may see anything."""
+    """Predicted: the check that sees it. None for a disturbance, which looks bad and in which no check
+    may see anything."""
     cuts: int
     """Predicted: after so many cuts it is seen with 95 % confidence; 0 for a disturbance."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FromSource:
+    """A version of OpenZFS that Debian does not package."""
+
+    name: str
+    """Its name in `--tree`."""
+    branch: str
+    """The tag or branch of this version in OpenZFS's repository."""
+
+    @property
+    def next_step(self) -> str:
+        """The next step for the user to have it tried."""
+        return (
+            f"git clone --branch {self.branch} OPENZFS {self.branch}, where OPENZFS is its repository; "
+            f"then --tree {self.name}={self.branch}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """A cell, the version of OpenZFS on its NAS, and the patches to one machine's kernel."""
+
+    cell: str
+    axes: tuple[str, ...] = ()
+    """Further choices, as `--axis` takes them, e.g. `zvol_use_blk_mq=blkmq`."""
+    zfs: str | FromSource = DEFAULT
+    """The name of a version that Debian packages, or a version to be built from source."""
+    nas_patches: tuple[str, ...] = ()
+    """Patches to the modules of the NAS's kernel, by their paths in the checkout."""
+    client_patches: tuple[str, ...] = ()
+    """The same of the client's kernel, where the NAS's has none."""
+
+    @property
+    def chosen_cell(self) -> Cell:
+        """The cell with these choices; raises `ValueError` for an unknown choice."""
+        [cell] = with_choices((Cell.parse(self.cell),), parse_choices(self.axes))
+        return cell
+
+    @property
+    def version(self) -> str:
+        """The name of its version."""
+        return self.zfs.name if isinstance(self.zfs, FromSource) else self.zfs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault(_Predicted):
+    """A planted fault and its hooks, which are shell scripts that have to succeed in their machine.
+
+    Its control is theory: its cell is sound without it.
+    """
+
+    layer: Layer
+    cell: str = "iscsi-always-noslog-ext4-bothdie"
+    """The cell in which it is planted: one that is sound without the fault."""
     bound_to: frozenset[str] = frozenset()
     """Axes of which its hooks know one choice only: elsewhere they would fail, or do something
     else."""
@@ -97,6 +154,31 @@ class Fault:
     """Run in the checking client once it has mounted the filesystem; a bare disk is `{device}`."""
 
     @property
+    def affected(self) -> Side:
+        """The side where it is planted."""
+        return Side(cell=self.cell, zfs=self.zfs)
+
+    @property
     def is_harmless(self) -> bool:
         """Whether it is a disturbance."""
         return self.seen_by is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownBug(_Predicted):
+    """A bug that cost data, or could have."""
+
+    source: str
+    """Who reported or fixed it, or where it can be read: issues, commits, files."""
+    affected: Side
+    """The side where it has to be found."""
+    cleared: Side
+    """The control, without the bug and otherwise as like the affected side as can be: no check may
+    see it there."""
+    sign: str = ""
+    """Part of the reason given for trials that show it, e.g. of why no import brought the pool
+    back. It distinguishes the bug from anything else that the check sees. Empty where every reason
+    will do."""
+
+
+Experiment = Fault | KnownBug

@@ -1,8 +1,8 @@
 """Settings of ZFS, and of its volume's queue, that silently weaken it."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 
-FAULTS = (
+EXPERIMENTS = (
     # A pool commits no transaction group of its own accord.
     #
     # The thread that commits waits out its old timeout first, unless another commit is forced. The

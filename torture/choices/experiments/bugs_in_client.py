@@ -4,8 +4,7 @@ Linux 6.12 of Debian has the fixes of three. Their affected sides remove one eac
 (`vmimages/linux/unfixed`), and all sides but one have the fix that it lacks.
 """
 
-from torture.choices.faults.protocol import Sight
-from torture.choices.knownbugs.protocol import KnownBug, Side
+from torture.choices.experiments.protocol import KnownBug, Side, Sight
 
 _NAMES = "iscsi-standard-noslog-btrfs-chains-bothdie"
 _FIX = "docs/reproducers/btrfs-renamed-symlink.patch"
@@ -16,7 +15,7 @@ def _without(fix: str) -> Side:
     return Side(cell=_NAMES, client_patches=(_FIX, f"vmimages/linux/unfixed/{fix}.patch"))
 
 
-BUGS = (
+EXPERIMENTS = (
     # A file has the old name of a moved directory. btrfs logs that directory with its new place alone.
     #
     # Replay adds the new name and removes no old one, so the directory has two links. The replay fails,

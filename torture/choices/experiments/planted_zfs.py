@@ -1,10 +1,10 @@
 """ZFS itself with a line changed (`vmimages/zfs/planted`): bugs, and one harmless change."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.facts.recording.disks import DiskFault
 from torture.facts.recording.roles import Role
 
-FAULTS = (
+EXPERIMENTS = (
     # ZFS whose log blocks do not wait for the data they point to (`zil_lwb_write_issue`, zil.c).
     #
     # The flush after the log block may then miss the data of `dmu_sync`, and its block pointer may

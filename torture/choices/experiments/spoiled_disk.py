@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
 from torture.facts.recording.model import Write
@@ -92,7 +92,7 @@ def _misdirected(remains: Remains) -> tuple[Patch, ...]:
     )
 
 
-FAULTS = (
+EXPERIMENTS = (
     # One bit of a block of data is flipped after the cut.
     #
     # The block belongs to a file that stays untouched once it is in the pool. The intent log's

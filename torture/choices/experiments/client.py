@@ -1,10 +1,10 @@
 """A client whose syncs do not reach its disk, or whose load stops."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 
 _STOP = "sleep 2; pkill -STOP -f '[l]oad write'"
 
-FAULTS = (
+EXPERIMENTS = (
     # A client whose fsync does nothing: its files lie on a volatile overlay.
     #
     # A volatile mount omits every sync of the filesystem below it, and reports success (Linux

@@ -1,12 +1,11 @@
 """Bugs of servers and clients on the way from the volume to the client's files."""
 
-from torture.choices.faults.protocol import Sight
-from torture.choices.knownbugs.protocol import KnownBug, Side
+from torture.choices.experiments.protocol import KnownBug, Side, Sight
 
 _SLOW_GROUPS = "standard-noslog-zfs.zfs_txg_timeout=60-raw-linkfails-bothdie"
 _RECORDS = "smb-always-noslog-files-records-bothdie"
 
-BUGS = (
+EXPERIMENTS = (
     # libnfs does not compare write verifiers: writes that an NFS server forgot in a reboot stay
     # lost.
     #

@@ -1,9 +1,9 @@
 """Disks that had not done their last flushes at the cut, and had acknowledged them."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.facts.recording.crash_state import DiskState, Policy
 
-FAULTS = (
+EXPERIMENTS = (
     # No flush covers writes younger than 2 s, as of a disk whose cache forgets its youngest content.
     #
     # With flushes every 50 ms that is a lie about the last 2 s. Operations acknowledged in that time

@@ -1,10 +1,10 @@
 """Disks of the NAS that break their promises, or are slow, while the NAS runs."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.facts.recording.disks import DiskFault
 from torture.facts.recording.roles import Role
 
-FAULTS = (
+EXPERIMENTS = (
     # A disk drops one flush in twenty, and reports success.
     #
     # The next flush, some 50 ms later, covers the same writes. So few cuts lose anything by it. The

@@ -1,6 +1,6 @@
 """Damage after recovery, in the client that checks: it tests the checks themselves."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 
 _BLOCK_OF = (
     "dump-tree --roots {device} | sed -n 's/^data reloc tree .*) \\([0-9]*\\) level .*/\\1/p'"
@@ -20,7 +20,7 @@ for mib in 0 128 256 384; do
 done
 udevadm settle --timeout=20"""
 
-FAULTS = (
+EXPERIMENTS = (
     # One byte of a file is changed after recovery, and every checksum is right.
     Fault(
         name="byte-changed",

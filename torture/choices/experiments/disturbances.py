@@ -1,10 +1,10 @@
 """Machines that stand still, come late, are busy, or change: nothing may be lost by it."""
 
-from torture.choices.faults.protocol import Fault, Layer
+from torture.choices.experiments.protocol import Fault, Layer
 
 _BUSY = "for i in 1 2; do setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 & done"
 
-FAULTS = (
+EXPERIMENTS = (
     # The clocks of NAS and client are two days apart.
     Fault(
         name="clock-skewed",

@@ -1,6 +1,6 @@
 """A NAS that answers before its data are stable, or does not come back as it was."""
 
-from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.choices.volumes import DIRECTORY, IMAGE, SIZE_MIB
 
 _OPTIONS = "rw,async,no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
@@ -26,7 +26,7 @@ def _zpool_that(body: str) -> str:
     )
 
 
-FAULTS = (
+EXPERIMENTS = (
     # A server answers COMMIT and commits nothing: its export has silently become asynchronous.
     #
     # With `async`, Linux's server answers before anything is on stable storage (exports(5)).

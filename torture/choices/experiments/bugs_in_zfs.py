@@ -1,7 +1,6 @@
 """Bugs of ZFS: one version has them, and another one has not."""
 
-from torture.choices.faults.protocol import Sight
-from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
+from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
 
 _EXPANDED = "iscsi-always-noslog-ext4-bothdie"
 _EXPANSION = ("layout=raidz1", "administration=expand")
@@ -11,7 +10,7 @@ _CLONES = "nfs4-standard-noslog-files-clones-bothdie"
 _REMOVED = ("administration=removed",)
 _HOLES = "ganesha-always-noslog-files-posix-bothdie"
 
-BUGS = (
+EXPERIMENTS = (
     # A cut at the start of a RAIDZ expansion leaves a pool that takes itself for wider than it is.
     #
     # `zpool attach` to a raidz writes the vdev with its new child and waits until the frees of 12
