@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.tiers import HOME, tier_of
-from suites.selftest.unit.written_documents import hand_written_documents
+from suites.selftest.unit.test_prose import hand_written_documents
 from torture.checkout import CHECKOUT
 
 OF_OTHERS = ("CHANGELOG.md", "docs/findings.md", "docs/fleet.md", "docs/reports/", "suites/")

@@ -1,4 +1,4 @@
-"""What the hosts of a campaign on Dask need: certificates, and the commands that start them.
+"""The needs of the hosts of a campaign on Dask: certificates, and the commands that start them.
 
 Dask's protocol runs the code of whoever connects (https://distributed.dask.org/en/stable/tls.html). So
 only holders of the fleet's key get in. Standard library only.

@@ -293,7 +293,7 @@ class Machine:
         )
 
     def console(self) -> str:
-        """What its kernel and its programs printed so far; empty before the first line."""
+        """The output of its kernel and its programs so far; empty before the first line."""
         try:
             return self.spec.console_log.read_text(errors="replace")
         except OSError:

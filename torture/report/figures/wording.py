@@ -31,7 +31,7 @@ def choice_in_words(choice: str) -> str:
 
 
 def explained_in_words(choice: str) -> str:
-    """What a choice's words leave open, e.g. `e.g. a consumer SSD that honours flush`; may be empty.
+    """The explanation of a choice, e.g. `e.g. a consumer SSD that honours flush`; may be empty.
 
     Empty, too, where the words have it already.
     """
