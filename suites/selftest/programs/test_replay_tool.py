@@ -64,19 +64,23 @@ def test_a_breach_without_a_loss_is_a_failure_with_its_reason(
     assert said in capsys.readouterr().out
 
 
-def test_a_shell_gets_the_evidence_and_judges_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_machines_to_hold_get_the_evidence_and_nothing_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    opened: list[tuple[Path, str, str]] = []
+    held: list[tuple[Path, str, str]] = []
 
-    def shell(evidence: Path, *, zfs: str, linux: str) -> int:
-        opened.append((evidence, zfs, linux))
+    def hold(evidence: Path, *, zfs: str, linux: str) -> int:
+        held.append((evidence, zfs, linux))
         return 0
 
     monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
-    monkeypatch.setattr("torture.trials.replay.guest_shell.shell", shell)
-    argv = ["tools/replay", "--shell", "--zfs", "2.4.4", "--linux", "bookworm", str(tmp_path)]
+    monkeypatch.setattr("torture.trials.replay.hold.hold", hold)
+    argv = ["tools/replay", "--hold", "--zfs", "2.4.4", "--linux", "bookworm", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(sys, "path", [*sys.path])
     assert runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]() == 0
-    assert opened == [(tmp_path, "2.4.4", "bookworm")]
+    assert held == [(tmp_path, "2.4.4", "bookworm")]
+    monkeypatch.setattr(sys, "argv", ["tools/replay", "--shell", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]()
+    assert "use --hold" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
 _LINES = 12
-_CONSOLE = "charserial0"
+CONSOLE = "charserial0"
 """libvirt's name for a domain's first serial port in QEMU (src/qemu/qemu_alias.c)."""
 
 
@@ -214,8 +214,8 @@ class Machine:
     def move_console(self, console_log: Path) -> None:
         """Continue the console in another file; raises `HarnessError` when QEMU refuses it."""
         backend = {"type": "file", "data": {"out": str(console_log)}}
-        command = {"execute": "chardev-change", "arguments": {"id": _CONSOLE, "backend": backend}}
-        answer = json.loads(self._ask_qemu(json.dumps(command)))
+        command = {"execute": "chardev-change", "arguments": {"id": CONSOLE, "backend": backend}}
+        answer = json.loads(self.ask_qemu(json.dumps(command)))
         if "return" not in answer:
             raise HarnessError(f"the console of {self.name} could not be moved: {answer}")
         self.spec = replace(self.spec, console_log=console_log)
@@ -223,11 +223,11 @@ class Machine:
     def trace(self, events: Sequence[str], *, into: Path) -> None:
         """Make QEMU trace these events from now on, a line each; raises `HarnessError` if it refuses."""
         commands = [f"logfile {into}", *(f"trace-event {event} on" for event in events)]
-        answers = [self._ask_qemu(command, for_people=True) for command in commands]
+        answers = [self.ask_qemu(command, for_people=True) for command in commands]
         if refusals := [answer.strip() for answer in answers if answer.strip()]:
             raise HarnessError(f"the QEMU of {self.name} cannot trace: {'; '.join(refusals)}")
 
-    def _ask_qemu(self, command: str, *, for_people: bool = False) -> str:
+    def ask_qemu(self, command: str, *, for_people: bool = False) -> str:
         """QEMU's answer to a monitor command: of QMP, or of the human monitor with `for_people`."""
         import libvirt_qemu
 

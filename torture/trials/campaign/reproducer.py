@@ -119,7 +119,7 @@ In a checkout of the suite, with this folder as DIR:
 tools/replay DIR                 # a NAS recovers these disks again, a client checks them
 tools/replay --zfs VERSION DIR   # another version of OpenZFS recovers them
 tools/replay --around 500 DIR    # and the crash states of the cuts nearest to this one
-tools/replay --shell DIR         # or it waits for your commands, in the NAS and in a client
+tools/replay --hold DIR          # or the NAS and a client stay up for your commands
 tools/explain DIR/trials/*       # why it has its verdict
 tools/view DIR/trials/*          # the disks themselves, over NBD
 ```
