@@ -142,18 +142,18 @@ def make_own_environment(requirements: Sequence[str], *, python: str) -> None:
 
 
 def make_environment(
-    folder: Path, requirements: Sequence[str], *, python: str, constraints: Path | None = None
+    folder: Path, requirements: Sequence[str], *, python: str, constraints: Path
 ) -> None:
     """A virtual environment of a Python, with these packages at the versions of the constraints.
 
-    The constraints also bind the tools that build a package. Without constraints: the newest of
-    all. Raises `HarnessError` when pip fails, which has printed the reason.
+    The constraints also bind the tools that build a package. Raises `HarnessError` when pip fails,
+    which has printed the reason.
     """
     _run([python, "-m", "venv", str(folder)], deadline_s=120)
     _install(folder, requirements, constraints=constraints)
 
 
-def _install(folder: Path, requirements: Sequence[str], *, constraints: Path | None) -> None:
+def _install(folder: Path, requirements: Sequence[str], *, constraints: Path) -> None:
     listed = folder / "requirements.txt"
     listed.write_text("\n".join(requirements) + "\n")
     # Python compiles a module at its first import; pip would compile thousands that a run never imports
@@ -165,10 +165,8 @@ def _install(folder: Path, requirements: Sequence[str], *, constraints: Path | N
     )
 
 
-def _constraint_variables(constraints: Path | None) -> dict[str, str]:
+def _constraint_variables(constraints: Path) -> dict[str, str]:
     """Variables for pip: an option would not reach the pip that it starts to build a package."""
-    if constraints is None:
-        return {}
     # pip splits the variables at blanks, which a checkout's path may have; it is run in its folder
     name = str(constraints.relative_to(CHECKOUT))
     # the second is the one for builds since pip 25.3
@@ -217,8 +215,6 @@ class Project:
     """The project's own requirements and those of every extra."""
     dask: tuple[str, ...]
     """Those of the extra for workers on many hosts."""
-    builders: tuple[str, ...]
-    """The packages that build this project, and those that it gets as sources."""
 
     @property
     def slim(self) -> tuple[str, ...]:
@@ -235,7 +231,6 @@ def read_project() -> Project:
         own=tuple(project["dependencies"]),
         dependencies=(*project["dependencies"], *chain.from_iterable(extras.values())),
         dask=tuple(extras["dask"]),
-        builders=tuple(document["build-system"]["requires"]),
     )
 
 

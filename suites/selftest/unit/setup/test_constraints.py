@@ -16,12 +16,12 @@ from packaging.utils import canonicalize_name
 
 from fixtures.asked import asks_for_dask
 from torture.checkout import CHECKOUT
-from torture.errors import HarnessError
-from torture.setup import constraints, provision
+from torture.setup import provision
 from torture.setup.provision import CONSTRAINTS, ENVIRONMENT, read_project
 
-PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!]+)")
-NEXT = "next: python3.11 -m torture.setup.constraints"
+PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!]+)(?: ; [a-z_]+ [<>=!]+ '[A-Za-z0-9.]+')?")
+"""A name and a version, perhaps with the Pythons that need it, and never a place."""
+NEXT = "next: uv pip compile pyproject.toml"
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,10 @@ def used(roots: Iterable[str]) -> set[str]:
 
 
 def test_every_requirement_is_held_at_a_version_that_it_allows(pins: dict[str, str]) -> None:
-    project = read_project()
-    for requirement in map(Requirement, (*project.dependencies, *project.builders)):
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    builders = project["build-system"]["requires"]
+    assert builders == project["dependency-groups"]["build"]
+    for requirement in map(Requirement, (*read_project().dependencies, *builders)):
         held = pins.get(canonicalize_name(requirement.name))
         assert held is not None, f"{requirement} is not held; {NEXT}"
         assert requirement.specifier.contains(held), f"{requirement} forbids {held}; {NEXT}"
@@ -70,17 +72,13 @@ def test_the_environment_has_the_versions_that_are_held(pins: dict[str, str]) ->
     assert {name: version(name) for name in names} == {name: pins[name] for name in names}
 
 
-def test_the_oldest_python_of_the_project_draws_them() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    oldest = ".".join(str(number) for number in constraints.OLDEST_PYTHON)
-    assert project["requires-python"] == f">={oldest}"
-
-
-def test_a_place_is_never_written_down() -> None:
-    assert "duckdb==2.0.0\n" in constraints.in_words(["numpy==2.4.6", "duckdb==2.0.0"])
-    for place in ("numpy @ https://packages.example/numpy.whl", "-e git+https://example/x"):
-        with pytest.raises(HarnessError, match="not a version"):
-            constraints.in_words([place])
+def test_they_are_drawn_for_the_oldest_python_of_the_project() -> None:
+    """Newer ones have all versions that it has."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    assert (
+        project["project"]["requires-python"]
+        == f">={project['tool']['uv']['pip']['python-version']}"
+    )
 
 
 def test_other_constraints_are_another_environment(
