@@ -47,15 +47,10 @@ class Figures:
         self._record_property(what, text)
         self._lines.append(f"{what}: {text}")
 
-    def at_least(
-        self, what: str, ratios: Sequence[float], bound: float | None, *, detail: str
-    ) -> None:
-        """Report the ratios' spread; fails when their median is below the bound, if there is one."""
+    def at_least(self, what: str, ratios: Sequence[float], bound: float, *, detail: str) -> None:
+        """Report the ratios' spread; fails when their median is below the bound."""
         spread = Spread.of(ratios)
-        bound_text = "no bound" if bound is None else f"bound >= {bound:g}"
-        self.say(what, f"ratio {spread.text(3)}, {bound_text}; {detail}")
-        if bound is None:
-            return
+        self.say(what, f"ratio {spread.text(3)}, bound >= {bound:g}; {detail}")
         assert spread.median >= bound, f"{what}: the median {spread.median:.3f} is below {bound:g}"
 
     def below(self, what: str, values: Sequence[float], bound: float, *, unit: str) -> None:

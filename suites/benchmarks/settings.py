@@ -19,10 +19,6 @@ class Settings:
     """`BENCH_RECORDING_GIB`: GiB written while memory is watched; 20 for the full benchmark."""
     view_writes: int
     """`BENCH_VIEW_WRITES`: writes in the recording that views are opened on."""
-    report_trials: int
-    """`BENCH_REPORT_TRIALS`: trials in the run of the measured report."""
-    restarts: int
-    """`BENCH_RESTARTS`: how often a machine is killed and resumed."""
     fleet_trials: int
     """`BENCH_FLEET_TRIALS`: trials without machines over Dask while the campaign's memory is watched."""
     fleet_real_trials: int
@@ -35,8 +31,6 @@ class Settings:
             rounds=_number("BENCH_ROUNDS", 15),
             recording_gib=_number("BENCH_RECORDING_GIB", 1),
             view_writes=_number("BENCH_VIEW_WRITES", 1_000_000),
-            report_trials=_number("BENCH_REPORT_TRIALS", 100_000),
-            restarts=_number("BENCH_RESTARTS", 50),
             fleet_trials=_number("BENCH_FLEET_TRIALS", 4_000),
             fleet_real_trials=_number("BENCH_FLEET_REAL_TRIALS", 4),
         )
