@@ -209,8 +209,6 @@ def use_environment() -> None:
 class Project:
     """The requirements of `pyproject.toml`, as pip reads them."""
 
-    own: tuple[str, ...]
-    """The requirements of a run, without any extra."""
     dependencies: tuple[str, ...]
     """The project's own requirements and those of every extra."""
     dask: tuple[str, ...]
@@ -228,7 +226,6 @@ def read_project() -> Project:
     project = document["project"]
     extras = project["optional-dependencies"]
     return Project(
-        own=tuple(project["dependencies"]),
         dependencies=(*project["dependencies"], *chain.from_iterable(extras.values())),
         dask=tuple(extras["dask"]),
     )

@@ -132,7 +132,7 @@ def fleet() -> Iterator[tuple[Cluster, Path]]:
             yield cluster, certificates
 
 
-def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_share(
+def test_only_holders_of_the_fleets_key_get_in(
     fleet: tuple[Cluster, Path], directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, certificates = fleet
@@ -151,17 +151,10 @@ def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_share(
     with pytest.raises(HarnessError, match="no Dask scheduler answers"):
         connect(cluster.address.replace("tls:", "tcp:"))
     monkeypatch.setenv("TORTURE_CERTIFICATES", str(certificates))
-    share = tmp_path / "share"
-    monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{share}")
     Played(tmp_path / "run", cluster, trials=3).ended()
-    assert list(share.iterdir()) == [], "the evidence has come by this way"
-    lost = Played(tmp_path / "lost", cluster, trials=6)
-    lost.wait_until(1)
-    share.rename(tmp_path / "away")
-    share.touch()
-    assert max(record.dead_tries for record in lost.ended()) <= 1
-    [remark] = lost.site.remarks
-    assert "sends evidence with its results, not by TORTURE_EVIDENCE: file:///" in remark
+    monkeypatch.setenv("TORTURE_EVIDENCE", "sftp://host/evidence")
+    with pytest.raises(HarnessError, match="evidence travels with the records"):
+        Played(tmp_path / "shared", cluster, trials=3)
     worker.kill()
     worker.wait(_DEADLINE_S)
 

@@ -73,17 +73,6 @@ def _transfer(place: str, act: Callable[[Any, str], object], hint: str) -> None:
         raise HarnessError(f"{place}: {words}", hint=hint) from error
 
 
-def remove_place(place: str) -> None:
-    """Remove a file at a path or URL; raises `HarnessError` when that fails."""
-    if not is_local(place):
-        _transfer(place, lambda files, path: files.rm_file(path), _HINT)
-        return
-    try:
-        _path(place).unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{place}: {error}", hint=_HINT) from error
-
-
 def _path(place: str) -> Path:
     return Path(place.removeprefix("file://"))
 

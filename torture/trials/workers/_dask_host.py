@@ -29,7 +29,6 @@ from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_layout import RunLayout
 from torture.trials.workers._code import LOADED, code_digest
 from torture.trials.workers._evidence_pack import pack_evidence
-from torture.trials.workers._evidence_share import sent
 from torture.trials.workers.local import LocalController
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -58,8 +57,6 @@ class HostOrders:
     """The files of `--extra`."""
     linux: dict[str, str] = field(default_factory=dict)
     """The fields of `Kernels`."""
-    evidence: str = ""
-    """A folder or URL for the evidence; empty: it travels with the result."""
     lease_s: float = LEASE_S
 
 
@@ -214,9 +211,9 @@ class Host:
         except HarnessError as error:
             is_late = isinstance(error, DeadlineExceeded)
             outcome["error"] = {"message": error.message, "hint": error.hint, "is_late": is_late}
-        packed = pack_evidence(folder)
+        outcome["evidence"] = pack_evidence(folder)
         shutil.rmtree(folder, ignore_errors=True)
-        return outcome | sent(packed, self._orders.evidence, f"{self._orders.site}-{self.slot}")
+        return outcome
 
     def _hear(self, text: str) -> None:
         with suppress(Exception):  # a worker that ends; nothing depends on a stage

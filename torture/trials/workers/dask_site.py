@@ -7,6 +7,7 @@ and Dask never runs it again. docs/fleet.md says how to start hosts. `_dask_host
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 import time
@@ -27,7 +28,6 @@ from torture.trials.workers._dask_calls import ANSWER_DEADLINE_S, GRACE_S, DaskC
 from torture.trials.workers._dask_connection import connect
 from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
 from torture.trials.workers._evidence_pack import remove_incoming, unpack_evidence
-from torture.trials.workers._evidence_share import EVIDENCE_VARIABLE, received, share_of
 from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
 
@@ -37,6 +37,7 @@ _LOST_S = 20.0
 _CLOSE_DEADLINE_S = 3.0
 _POLL_S = 1.0
 _FIRST_STAGE_OF_DATA = "load"
+_FORMER_SHARE = "TORTURE_EVIDENCE"
 
 
 class DaskSite:
@@ -64,7 +65,6 @@ class DaskSite:
         self._failures: Counter[str] = Counter()
         self._hears: dict[str, Callable[[str], None]] = {}
         self._next_number = 0
-        self._has_detour = False
         self.remarks: tuple[str, ...] = ()
         self._failure: HarnessError | None = None
         self._is_closing = threading.Event()
@@ -115,14 +115,6 @@ class DaskSite:
             self._count_failure(slot.address, slot.name, why)
             if at_start or self._failures[slot.address] >= _FAILURES_MAX:
                 self._withdraw(slot)
-
-    def note_detour(self, slot: Slot, why: str) -> None:
-        """The evidence of a trial came with its result, as the share failed there; said once."""
-        with self._lock:
-            if not self._has_detour:
-                self._has_detour = True
-                words = f"{slot.name} sends evidence with its results, not by {EVIDENCE_VARIABLE}"
-                self.remarks = (*self.remarks, f"{words}: {why}")
 
     def close(self) -> None:
         """See `WorkerSite`: no sandbox and no scratch is left on a host that answers."""
@@ -284,13 +276,11 @@ class DaskController:
         """
         lost = ""
         try:
-            unpack_evidence(received(outcome), self._run, spec.trial)
+            unpack_evidence(outcome["evidence"], self._run, spec.trial)
         except HarnessError as failure:
             if "record" not in outcome:
                 raise
             lost = failure.message
-        if why := outcome.get("detour"):
-            self._site.note_detour(slot, why)
         if error := outcome.get("error"):
             kind = DeadlineExceeded if error["is_late"] else HarnessError
             raise kind(f"on {slot.name}: {error['message']}", hint=error["hint"])
@@ -307,18 +297,18 @@ class DaskController:
 
 
 def _orders_of_hosts(orders: WorkerOrders) -> HostOrders:
+    if _FORMER_SHARE in os.environ:
+        raise HarnessError("evidence travels with the records", hint=f"unset {_FORMER_SHARE}")
     lab = orders.as_json()["lab"]
     images = {name: find(name, zfs=orders.lab.zfs, linux=orders.lab.linux) for name in IMAGES}
-    site = f"torture-{secrets.token_hex(8)}"
     return HostOrders(
-        site=site,
+        site=f"torture-{secrets.token_hex(8)}",
         lab=lab,
         images={name: image.sha256 for name, image in images.items() if image is not None},
         zfs=orders.lab.zfs,
         linux=lab["linux"],
         code=LOADED,
         extra=extra_files(),
-        evidence=share_of(site),
     )
 
 
