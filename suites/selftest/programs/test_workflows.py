@@ -6,7 +6,6 @@ import contextlib
 import functools
 import io
 import json
-import math
 import re
 import shlex
 import shutil
@@ -42,12 +41,10 @@ VARIABLE = re.compile(r"\$(\w+)")
 PLAIN = frozenset({"apt-get", "mkdir"})
 
 SAMPLES = {
-    "matrix": "quick", "shard": "1/2", "shards": "2", "count": "2", "trials": "1", "seed": "7",
-    "ci_node_index": "1", "ci_node_total": "2",
+    "matrix": "quick", "shard": "1/2", "shards": "2", "trials": "1", "seed": "7",
 }  # fmt: skip
 """Values for the variables of the commands, to try these with."""
 PLAN = Plan(cells=cells_of(Matrix.QUICK), shards=2, trials=1, seed=7)
-GITLAB_SETS = frozenset({"CI_NODE_INDEX", "CI_NODE_TOTAL", "CI_PROJECT_DIR", *PLAN.outputs()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,20 +74,6 @@ def github_commands(workflow: Any) -> Iterator[Command]:
             yield Command(line=line, variables=variables)
 
 
-def gitlab_jobs(pipeline: Any) -> dict[str, Any]:
-    return {
-        name: job for name, job in pipeline.items() if isinstance(job, dict) and "script" in job
-    }
-
-
-def gitlab_commands(pipeline: Any) -> Iterator[Command]:
-    variables = GITLAB_SETS | frozenset(pipeline["variables"])
-    for job in gitlab_jobs(pipeline).values():
-        lines = (*job.get("before_script", ()), *job["script"], *job.get("after_script", ()))
-        for line in lines:
-            yield Command(line=line, variables=variables)
-
-
 def complaint_about(command: Command) -> str | None:
     """Why a command cannot be what a CI runs; None when it can."""
     if CLEVER.search(command.line):
@@ -116,8 +99,6 @@ def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
     """The tool's objections to its arguments; nothing is run but its own reading of them."""
     match program, arguments:
         case ("tools/run", ("--setup-only",)) | (".ci/run", ()) | (".ci/site", (_, _)):
-            return ""
-        case "tools/report", (_, "--export", "junit"):
             return ""
         case "tools/run", (suite, *_) if suite.startswith("suites/"):
             done = LAUNCHER.run("-m", "pytest", "--collect-only", "-q", *arguments)
@@ -193,7 +174,6 @@ def test_there_are_workflows() -> None:
     assert {path.name for path in GITHUB} >= set(GITHUB_NAMES)
     for path in GITHUB:
         assert any(one.line.startswith("tools/") for one in github_commands(load(path)))
-    assert len(list(gitlab_commands(load(GITLAB)))) >= 6
 
 
 def test_they_fit_their_schemas() -> None:
@@ -210,20 +190,6 @@ def test_github_calls_only_tools_that_are_there(path: Path) -> None:
     assert complaints_of_github(path) == []
 
 
-def test_gitlab_calls_only_tools_that_are_there() -> None:
-    pipeline = load(GITLAB)
-    assert [wrong for one in gitlab_commands(pipeline) if (wrong := complaint_about(one))] == []
-    assert all("timeout" in job for job in gitlab_jobs(pipeline).values())
-
-
-def test_gitlab_plans_as_many_shards_as_it_starts() -> None:
-    jobs = gitlab_jobs(load(GITLAB))
-    planned = re.search(r"--shards (\d+)", jobs["plan"]["script"][0])
-    assert planned is not None
-    [matrix] = jobs["cut"]["parallel"]["matrix"]
-    assert int(planned[1]) == math.prod(map(len, matrix.values()))
-
-
 def test_tests_and_cuts_run_on_every_host() -> None:
     pull_request, nightly = (load(CHECKOUT / ".github/workflows" / name) for name in GITHUB_NAMES)
     assert tuple(pull_request["jobs"]["selftest"]["strategy"]["matrix"]["host"]) == HOSTS
@@ -231,10 +197,6 @@ def test_tests_and_cuts_run_on_every_host() -> None:
     [plan] = [step["run"] for step in nightly["jobs"]["plan"]["steps"] if "run" in step]
     assert tuple(re.findall(r"--host (\S+)", plan)) == HOSTS
     assert nightly["jobs"]["cut"]["container"]["image"] == "${{ matrix.host }}"
-    for name in ("selftest", "cut"):
-        job = gitlab_jobs(load(GITLAB))[name]
-        assert tuple(job["parallel"]["matrix"][0]["HOST"]) == HOSTS
-        assert job["image"] == "$HOST"
 
 
 BROKEN = {
@@ -293,9 +255,6 @@ def test_evidence_is_kept_apart_from_records_and_has_a_limit() -> None:
     assert evidence["with"]["retention-days"] < records["with"]["retention-days"]
     download = {"pattern": "{night,evidence}-*", "path": "artifacts", "merge-multiple": True}
     assert download in [step.get("with") for step in nightly["jobs"]["merge"]["steps"]]
-    cut = gitlab_jobs(load(GITLAB))["cut"]
-    assert any("tools/night trim " in line for line in cut["after_script"])
-    assert "expire_in" in cut["artifacts"]
 
 
 def test_a_schedule_that_stopped_is_noticed() -> None:
