@@ -52,8 +52,8 @@ def test_a_matrix_gets_the_choice_where_it_means_something() -> None:
         for sync in ("standard", "always")
         for fate in ("bothdie", "nasonly")
     ] + [
-        f"{road}-standard-noslog-logbias=throughput-{filesystem}-{fate}"
-        for road, filesystem in (("nfs_image", "btrfs"), ("nfs4", "files"))
+        f"{transport}-standard-noslog-logbias=throughput-{filesystem}-{fate}"
+        for transport, filesystem in (("nfs_image", "btrfs"), ("nfs4", "files"))
         for fate in ("bothdie", "nasonly")
     ]
 

@@ -62,12 +62,12 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
     assert logs >= 1 + 5 * 6
     loads = len(of_a_kind)
     on_a_disk = (len(FILESYSTEM.names) - 2) * loads + 1
-    roads = sum(
+    exports = sum(
         (2 if choice.value.traits.is_nfs else 1)
         * (loads if choice.value.traits.gives_files else on_a_disk)
         for choice in TRANSPORT.choices
     )
-    assert len(names) == len(every) == logs * roads
+    assert len(names) == len(every) == logs * exports
     assert all(Cell.parse(cell.name) == cell for cell in every)
 
 

@@ -1,4 +1,4 @@
-"""Planted faults on other roads than their own: where they can be, and why not elsewhere."""
+"""Planted faults on other transports than their own: where they can be, and why not elsewhere."""
 
 from __future__ import annotations
 
