@@ -64,10 +64,10 @@ def test_a_defect_of_the_tool_is_no_comparison(run: Path, monkeypatch: pytest.Mo
 def test_a_run_of_any_name_is_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "$(touch x) a b", make_records(12, cells=QUICK, seed=1))
     (tmp_path / "link").symlink_to(run.name)
-    done = report(tmp_path / "link", "--export", "junit")
+    done = report(tmp_path / "link", "--export", "markdown")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(run / "report.html")
-    assert (run / "junit.xml").exists()
+    assert (run / "report.md").exists()
     done = report("--compare", tmp_path / "link", run)
     assert done.returncode == 0, done.stderr
 
@@ -91,10 +91,23 @@ def test_the_terminal_counts_inconclusive_trials_either_way(tmp_path: Path, tool
 
 
 def test_exports_land_where_they_are_asked_for(run: Path, tmp_path: Path) -> None:
-    done = report(run, "--output", tmp_path / "out", "--export", "csv", "--export", "junit")
+    done = report(run, "--output", tmp_path / "out", "--export", "csv", "--export", "markdown")
     assert done.returncode == 0, done.stderr
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"report.html", "trials.csv", "cells.csv", "junit.xml"}
+    assert names == {"report.html", "trials.csv", "cells.csv", "report.md"}
+
+
+@pytest.mark.parametrize(
+    ("former", "instead"),
+    [("roads", "--export markdown"), ("phases", "the page has it"), ("junit", "--junitxml FILE")],
+)
+def test_a_former_format_is_refused_with_its_replacement(
+    run: Path, former: str, instead: str
+) -> None:
+    done = report(run, "--export", former)
+    assert done.returncode == 2
+    assert f"{former} is no format any more: " in done.stderr
+    assert instead in done.stderr
 
 
 def test_a_broken_line_is_reported_and_no_other_is_lost(run: Path, tmp_path: Path) -> None:

@@ -38,10 +38,6 @@ ELSEWHERE = {
     "workers/": "in a run",
     "repro/": "in a run",
     "report.md": "what an export writes",
-    "roads.md": "what an export writes",
-    "administration.md": "what an export writes",
-    "advertised.md": "what an export writes",
-    "phases.md": "what an export writes",
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40

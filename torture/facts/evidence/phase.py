@@ -36,8 +36,3 @@ class Phase(StrEnum):
     """A block of the intent log is covered, and the client has sent nothing since."""
     IDLE = "idle"
     """Nothing that a cut could take from the disks."""
-
-    @property
-    def is_of_the_log(self) -> bool:
-        """Whether only a NAS that writes an intent log reaches this phase."""
-        return self.value.startswith("zil-")

@@ -93,11 +93,6 @@ def cuts_to_detect(rate: float, *, probability: float) -> int:
     return max(1, math.ceil(math.log1p(-probability) / math.log1p(-rate)))
 
 
-def rate_detected(cuts: int, *, probability: float) -> float:
-    """The rate of losses at which so many cuts show at least one loss with this probability."""
-    return -math.expm1(math.log1p(-probability) / cuts)
-
-
 def cuts_of_fixed_size(until: Until) -> int:
     """`until.trials_at_best` for a fixed number of cuts and one look, to compare prices."""
     limit = until.limit if until.is_upper else 1 - until.limit

@@ -22,7 +22,8 @@ def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `report.md`."""
     cells = cell_figures(store.tallies())
     parts = [
-        [f"<!-- export schema {EXPORT_SCHEMA} -->"],
+        [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
+        ["# Rates of each configuration"],
         [f"- **{group.sentence}**" for group in answer(cells)] or ["There are no trials."],
         _table(cells),
         [f"- {escaped(note)}" for note in store.notes],

@@ -35,11 +35,6 @@ class MeasuredFault:
     """The cells in which it is the same fault (`torture.choices.matrix.same_fault`)."""
 
     @property
-    def transport(self) -> str:
-        """The name of the transport on which it was measured."""
-        return Cell.parse(self.cell).axes[TRANSPORT.field]
-
-    @property
     def rate(self) -> Rate:
         """The rate of cuts that detected it."""
         return rate_of(self.detected, self.cuts)
@@ -123,12 +118,6 @@ class Sensitivity:
             if measured is fault or (measured.words == fault.words and measured.cuts_like(cells))
         )
 
-    def of_transport(self, transport: str) -> tuple[MeasuredFault, ...]:
-        """The faults of a transport that were planted on several transports."""
-        several = {fault.words for fault in self.on_transports}
-        every = (*self.faults, *self.on_transports)
-        return tuple(one for one in every if one.transport == transport and one.words in several)
-
 
 @cache
 def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
@@ -137,7 +126,7 @@ def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
     return Sensitivity(
         versions=content["versions"],
         faults=_faults(content["faults"]),
-        on_transports=_faults(content["on_roads"]),
+        on_transports=_faults(content["on_transports"]),
     )
 
 

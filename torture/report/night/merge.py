@@ -27,7 +27,7 @@ RUN = "run"
 INDEX = "index.html"
 """A copy of the page, under the name that a web server shows first."""
 
-_FORMATS = ("markdown", "csv", "json", "junit")
+_FORMATS = ("markdown", "csv", "json")
 _REPORT_CHARACTERS_MAX = 400_000
 """The longest report within the summary; a step of GitHub Actions may write 1 MiB in all."""
 

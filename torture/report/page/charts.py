@@ -9,6 +9,7 @@ from typing import Any
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import duration_in_words
 from torture.report.page.vega import (
     TEXT,
@@ -72,10 +73,10 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
     return as_svg(chart, frame, "verdicts of each configuration")
 
 
-def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
+def phases_of_cuts(fallen: Sequence[Fallen], frame: Frame) -> str:
     """A bar per phase of ZFS's write path: how many of the cuts fell there."""
-    total = sum(count for _, count in phases)
-    named = [(phase.replace("-", " "), count) for phase, count in phases]
+    total = sum(own.cuts for own in fallen)
+    named = [(own.phase.replace("-", " "), own.cuts) for own in fallen]
     rows = [{"name": name, "count": count, "share": count / total} for name, count in named]
     shares = numeric("share", title="share of cuts", axis=percent_axis(frame))
     bars = layer_of({"type": "bar", "color": "var(--link)"})

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from torture.choices.administration.protocol import Outcome
 from torture.choices.matrix.axes import TRANSPORT
 from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import (
@@ -29,7 +30,6 @@ from torture.facts.stats.rates import (
     interval_in_words,
 )
 from torture.records.record.run_document import RunDocument
-from torture.report.figures.advertised_values import advertised_values
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
     Theory,
@@ -39,6 +39,7 @@ from torture.report.figures.answer import (
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.cut_tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
 from torture.report.figures.grid import axes_rank, grid_of
 from torture.report.figures.pairs import Pair, compared, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
@@ -60,6 +61,7 @@ from torture.report.figures.wording import (
 )
 from torture.report.page import charts
 from torture.report.page.documented_findings import known_findings
+from torture.report.page.promises import advertised_values
 from torture.report.page.story import Incident, story_of
 from torture.report.page.sweep_charts import drawn_sweep
 from torture.report.page.timeline import Timeline, timeline_of
@@ -110,6 +112,7 @@ def render_page(store: Store) -> str:
     by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
     trade = trade_of(store, ranked, sensitivity)
+    fallen = fallen_cuts(store.sql)
     script, style = _text("page.js"), _text("style.css")
     return _environment().get_template("page.html.j2").render(
         store=store,
@@ -129,13 +132,16 @@ def render_page(store: Store) -> str:
         choices_more=max(0, len(fastest) - _CHOICES_MAX),
         is_emulated=_is_emulated(store),
         findings=known_findings(),
-        advertised=advertised_values(store),
+        advertised=advertised_values(store.sql),
+        fallen=fallen,
+        kept=kept_by_disks(store.sql),
+        administered=administered_cuts(store.sql),
         losses=losses,
         losses_count=losses_count,
         audited=audit_in_words(store.audited()),
         sensitivity=sensitivity,
         safe=[figures for figures in cells if theory_of(figures) is Theory.SAFE],
-        pictures=_pictures(store, ranked, varying, numbers),
+        pictures=_pictures(store, ranked, varying, numbers, fallen),
         load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
         pairs=_clearest(pairs),
         pairs_compared=len(pairs),
@@ -188,7 +194,7 @@ def _environment() -> Environment:
         "anchor": anchor,
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
-    environment.globals["titles"] = AXIS_TITLES
+    environment.globals |= {"titles": AXIS_TITLES, "outcomes": tuple(Outcome)}
     return environment
 
 
@@ -201,7 +207,11 @@ def anchor(name: str) -> str:
 
 
 def _pictures(
-    store: Store, cells: Sequence[CellFigures], varying: Sequence[str], numbers: dict[str, int]
+    store: Store,
+    cells: Sequence[CellFigures],
+    varying: Sequence[str],
+    numbers: dict[str, int],
+    fallen: Sequence[Fallen],
 ) -> dict[str, tuple[Markup, Markup]]:
     """Each picture for a wide page and for a phone; pictures without content are left out."""
 
@@ -222,8 +232,8 @@ def _pictures(
     pictures = {}
     if cells:
         pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
-    if phases := store.phases():
-        pictures["phases"] = both(lambda _, frame: charts.phases_of_cuts(phases, frame))
+    if fallen:
+        pictures["phases"] = both(lambda _, frame: charts.phases_of_cuts(fallen, frame))
     if any(figures.acknowledged_per_s for figures in cells):
         pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
     if bins:

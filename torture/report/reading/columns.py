@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, get_type_hints
 
 from torture.choices.matrix.axes import AXES
-from torture.facts.evidence.cut_document import GONE
+from torture.facts.evidence.cut_document import GONE, CutDocument
 from torture.facts.evidence.documents import Document
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.judgement import COUNTS
@@ -64,6 +64,12 @@ _flag = partial(Column, "BOOLEAN")
 _number = partial(Column, "DOUBLE")
 _hidden = partial(Column, is_exported=False)
 _FINDINGS = "record.judgement.findings."
+_RISKS: dict[str, Callable[[CutDocument], bool | None]] = {
+    "at_risk": lambda cut: cut.is_at_risk,
+    "unflushed": lambda cut: any(disk.unflushed for disk in cut.disks.values()),
+    "in_flight": lambda cut: any(disk.in_flight for disk in cut.disks.values()),
+    "empty": lambda cut: cut.is_empty,
+}
 _BADNESS = {
     verdict: -1 if verdict is Verdict.INCONCLUSIVE else verdict.badness for verdict in Verdict
 }
@@ -80,9 +86,18 @@ def _kernel_of(row: Row, *, image: str) -> str:
     return booted or ("" if info is None else info.packages.get("kernel", ""))
 
 
-def _figures_of(row: Row) -> str:
-    figures = row.record.judgement.findings.figures
-    return json.dumps(figures) if figures else "{}"
+def _as_json(values: Mapping[str, Any]) -> str:
+    return json.dumps(dict(values)) if values else "{}"
+
+
+def _risk_of(row: Row, *, find: Callable[[CutDocument], bool | None]) -> int | None:
+    cut = row.record.cut
+    return None if cut.is_at_risk is None else bool(find(cut))
+
+
+def _of_administration(row: Row, *, name: str) -> Any:
+    administration = row.record.administration
+    return None if administration is None else getattr(administration, name)
 
 
 def _before_cut(row: Row) -> int:
@@ -191,12 +206,22 @@ _NAMED = {
     ),
     # of a cell that must lose: whether the cut had acknowledged operations at risk
     "is_at_risk": _hidden("BOOLEAN", lambda row: is_at_risk(row.record)),
-    # whether the pool was administered at the cut
+    # what the cut found on the disks; NULL where the record does not say it
+    **{f"cut_{name}": _hidden("BIGINT", partial(_risk_of, find=_RISKS[name])) for name in _RISKS},
+    # whether the pool was administered at the cut, and its outcome afterwards
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
-    # whether it has the promises of the client's disk or mount
-    "is_advertised": _hidden("BOOLEAN", lambda row: bool(row.record.advertised.client)),
+    "administration_moment": _hidden("VARCHAR", partial(_of_administration, name="moment")),
+    "administration_returned": _hidden(
+        "BOOLEAN", lambda row: _of_administration(row, name="returned") is not None
+    ),
+    "administration_outcome": _hidden("VARCHAR", "record.judgement.administration"),
+    # the promises of the client's disk or mount, as JSON, and the block of the volume
+    "advertised": _hidden("VARCHAR", lambda row: _as_json(row.record.advertised.client)),
+    "volume_block_size": _hidden(
+        "VARCHAR", lambda row: row.record.advertised.volume.get("physical_block_size")
+    ),
     # what loads measured, as JSON
-    "figures": _hidden("VARCHAR", _figures_of),
+    "figures": _hidden("VARCHAR", lambda row: _as_json(row.record.judgement.findings.figures)),
     "fsck": _text("record.judgement.fsck"),
     "pool": _text("record.judgement.pool_summary"),
     "reasons": _text(lambda row: "\n".join(row.record.reasons)),

@@ -64,10 +64,6 @@ class Dropped:
         )
 
 
-IS_LIVE = "place IN (SELECT place FROM live)"
-"""For the store's `lines`: the records of drawn cuts."""
-
-
 class _Duplicate(NamedTuple):
     place: int
     verdict: str

@@ -192,29 +192,12 @@ class Store:
         )
         return tuple(Breach(*row) for row in rows)
 
-    def worth(self, cells: Sequence[str]) -> Worth:
-        """The worth of some cells together, as `tallies` has each cell's."""
-        medians = ", ".join(f"median({name})" for name in WORTH)
-        (row,) = self._rows(
-            f"SELECT {medians} FROM live WHERE badness >= 0 AND list_contains(?, cell)",
-            [list(cells)],
-        )
-        return Worth(**dict(zip(WORTH, row, strict=True)))
-
     def audited(self) -> Audited:
         """The totals of all live trials' audits."""
         columns = ("audited", "audited_completions", "audited_txgs", "audit_broken")
         sums = ", ".join(f"coalesce(sum({column}), 0)" for column in columns)
         (row,) = self._rows(f"SELECT {sums} FROM live")
         return Audited(*row)
-
-    def phases(self) -> tuple[tuple[str, int], ...]:
-        """The phases of live trials' cuts in ZFS's write path, the most frequent first."""
-        rows = self._rows(
-            "SELECT cut_phase, count(*) FROM live WHERE coalesce(cut_phase, '') <> '' "
-            "GROUP BY cut_phase ORDER BY count(*) DESC, cut_phase"
-        )
-        return tuple((phase, count) for phase, count in rows)
 
     def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
         """The rollbacks of conclusive trials, in bins of equal width on a logarithmic scale.

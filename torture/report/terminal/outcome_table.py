@@ -16,6 +16,7 @@ from torture.facts.stats.rates import in_words
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.cut_tables import Fallen
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """The shapes of the table: wide or not, and the width of a cell's name.
@@ -105,11 +106,11 @@ def risk_line(records: Sequence[TrialRecord]) -> str:
     )
 
 
-def phases_line(phases: Sequence[tuple[str, int]]) -> str:
+def phases_line(fallen: Sequence[Fallen]) -> str:
     """The phases of the cuts, the most frequent first; empty when no record has one."""
-    of = sum(count for _, count in phases)
-    shares = ", ".join(f"{phase} {count / of:.0%}" for phase, count in phases)
-    return f"where the cuts fell: {shares}" if phases else ""
+    of = sum(own.cuts for own in fallen)
+    shares = ", ".join(f"{own.phase} {own.cuts / of:.0%}" for own in fallen)
+    return f"where the cuts fell: {shares}" if fallen else ""
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:

@@ -1,6 +1,6 @@
 """The measured speed of each cell, from the records of origin `measured`: no other reader counts these.
 
-Rates, grids, worst cases, phases and JUnit are of live trials, and a measurement has no cut.
+Rates, grids, worst cases and phases are of live trials, and a measurement has no cut.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
-from torture.report.exports.as_administration import export_administration
+from torture.report.figures.cut_tables import Administered, administered_cuts
+from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.trial_plan import TrialPlan, draw_plan
@@ -204,25 +205,27 @@ def test_a_record_keeps_it_and_one_without_says_nothing_of_it() -> None:
     assert TrialRecord.from_json(plain.as_json()).administration is None
 
 
-def test_the_table_counts_each_outcome_and_names_each_finding(tmp_path: Path) -> None:
+def test_the_page_counts_each_outcome_by_moment(tmp_path: Path) -> None:
     records = [record_of(seed, outcome="done") for seed in range(3)]
     records += [record_of(10, outcome="half", verdict=Verdict.CORRUPTED)]
     records += [record_of(11, outcome="", verdict=Verdict.POOL_LOST)]
+    records += [record_of(12, outcome="", verdict=Verdict.INCONCLUSIVE)]
+    late = AdministrationDocument(name="expand", moment="end", returned=0)
+    records += [changed(record_of(13, outcome="undone"), administration=late)]
     records += make_records(5, cells=[Cell.parse("iscsi-standard-noslog-btrfs-bothdie")], seed=5)
     run = write_run(tmp_path / "run", [])
     for record in records:
         append_record(run / TRIALS_FILE, record)
     with Store.open([run]) as store:
-        (written,) = export_administration(store, tmp_path)
-    text = written.read_text()
-    assert "| a raidz is expanded | start | 5 | - | 3 | - | - | - | 1 | 1 | - |" in text
-    findings = [line for line in text.splitlines() if line.startswith("- ")]
-    assert len(findings) == 2
-    assert "pool-lost" in text
+        early, last = administered_cuts(store.sql)
+        page = render_page(store)
+    assert early == Administered("a raidz is expanded", "start", 6, 0, [3, 0, 0, 0, 1], 1, 1)
+    assert last == Administered("a raidz is expanded", "end", 1, 1, [0, 1, 0, 0, 0], 0, 0)
+    assert "Administration under the cut: 7 cuts" in page
+    assert "<td>a raidz is expanded</td><td>end</td><td>1</td><td>1</td>" in page
 
 
-def test_a_run_without_any_says_so(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [])
-    with Store.open([run]) as store:
-        (written,) = export_administration(store, tmp_path)
-    assert "There are no such trials." in written.read_text()
+def test_a_page_without_any_has_no_such_table(tmp_path: Path) -> None:
+    with Store.open([write_run(tmp_path / "run", [])]) as store:
+        assert administered_cuts(store.sql) == ()
+        assert "Administration under the cut" not in render_page(store)

@@ -65,14 +65,10 @@ def test_a_count_in_a_document_is_that_of_the_records(count: dict[str, Any], sto
 
 
 def test_readme_has_no_count_that_the_records_lack(store: Store) -> None:
-    """Planted faults are counted in another file, and phases on another page."""
+    """Planted faults are counted in another file."""
     text = words_of("README.md")
     for said in (*(said_by(store, count) for count in COUNTS), *planted()):
         text = text.replace(said, "")
-    [(covered, cuts)] = re.findall(
-        r"a write that no flush covered \| (\d+)/(\d+)", words_of("docs/phases.md")
-    )
-    text = text.replace(f"{int(covered):,} of {int(cuts):,} cuts", "")
     assert K_OF_N.findall(text) == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ from torture.records.record.lines import glance, lines_of, read_line
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records
-from torture.report.exports.as_phases import export_phases
-from torture.report.exports.as_roads import export_roads
+from torture.report.exports.as_markdown import export_markdown
 from torture.report.reading.columns import Row, values_of
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
@@ -62,10 +60,7 @@ def test_a_published_record_and_its_twin_fill_the_same_row(run: Path) -> None:
         assert [*values_of(rows[:1])] == [*values_of(rows[1:])]
 
 
-@pytest.mark.parametrize("export", [export_roads, export_phases])
-def test_the_published_documents_are_exports_of_these_runs(
-    export: Callable[[Store, Path], tuple[Path, ...]], tmp_path: Path
-) -> None:
+def test_the_published_rates_are_an_export_of_these_runs(tmp_path: Path) -> None:
     with Store.open([PUBLISHED]) as store:
-        (made,) = export(store, tmp_path)
-    assert (CHECKOUT / "docs" / made.name).read_text() == made.read_text()
+        (made,) = export_markdown(store, tmp_path)
+    assert (CHECKOUT / "docs" / "rates.md").read_text() == made.read_text()

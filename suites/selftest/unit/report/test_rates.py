@@ -19,6 +19,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument, Disk
 from torture.facts.stats.rates import in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import unknown_in_words
 from torture.report.terminal.outcome_table import (
     effort_line,
@@ -203,7 +204,7 @@ def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
 
 
 def test_phases_are_summed_up() -> None:
-    said = phases_line([("zil-written", 2), ("idle", 1)])
+    said = phases_line([Fallen("zil-written", 2, 2, 1, 0, 0), Fallen("idle", 1, 0, 0, 0, 1)])
     assert said == "where the cuts fell: zil-written 67%, idle 33%"
     assert phases_line([]) == ""
 

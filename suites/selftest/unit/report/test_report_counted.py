@@ -6,7 +6,6 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -138,17 +137,10 @@ def test_a_run_of_walks_alone_has_a_verdict_losses_and_failing_tests(tmp_path: P
         count, losses = store.losses(most=9)
         assert count == len(losses) == 2
         page = render_page(store)
-        (junit,) = EXPORTS["junit"].write(store, tmp_path)
         (markdown,) = EXPORTS["markdown"].write(store, tmp_path)
     assert "No power cut was measured.</p>" not in page
     assert "8 of 300 recovered crash states lost something" in page
     assert "Every loss: 2 trials" in page
-    suite = ElementTree.parse(junit).getroot()[1]
-    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
-    failure = suite.find("testcase/failure")
-    assert failure is not None
-    assert failure.get("message") == "2 of 3 walks are worse than the guarantee 'safe'"
-    assert "walked." in (failure.text or "")
     assert "worse than predicted" in markdown.read_text()
 
 

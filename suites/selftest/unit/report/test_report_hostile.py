@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from suites.selftest.unit.report_records import figures_of, make_records, write_run
@@ -18,7 +22,9 @@ from torture.errors import HarnessError
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
+from torture.report.reading.runs import find_run, folder_in_words
 from torture.report.reading.store import Store
+from torture.report.reading.text import shell_word
 from torture.report.terminal.comparing import print_cell_comparison, print_run_comparison
 from torture.report.terminal.outcome_table import outcome_table
 from torture.report.terminal.worth_table import worth_table
@@ -191,3 +197,21 @@ def test_a_link_to_a_run_is_that_run_and_counts_once(tmp_path: Path) -> None:
             assert (store.trials, len(store.runs)) == (len(RECORDS), 1)
     _, _, exported = report([tmp_path / "link"], tmp_path / "out")
     assert exported["trials"] == len(RECORDS)
+
+
+@given(st.text(st.characters(exclude_characters="\0")))
+def test_a_word_for_the_shell_is_on_one_line(text: str) -> None:
+    word = shell_word(text)
+    assert len(word.splitlines()) == 1
+    if "$'" not in word:
+        assert shlex.split(word) == [text]
+
+
+def test_a_trials_folder_is_one_word_of_a_command(tmp_path: Path) -> None:
+    trial = "it's $(touch x)  \t\x1b\u202e\\"
+    words = folder_in_words(find_run(write_run(tmp_path / "a run", [])), trial)
+    said = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True, cwd=tmp_path
+    ).stdout.decode()
+    assert said == f"{tmp_path / 'a run' / 'trials' / trial}\0"
+    assert not (tmp_path / "x").exists()

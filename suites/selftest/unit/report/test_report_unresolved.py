@@ -92,12 +92,7 @@ def test_the_audits_findings_in_an_inconclusive_trial_are_kept(tmp_path: Path, i
     assert group.sentence.endswith("1 configuration worse than predicted")
     with Store.open([tmp_path / "run"]) as store:
         page = unescape(render_page(store))
-        (junit,) = EXPORTS["junit"].write(store, tmp_path)
     assert "<b>3 trials were worse than theory guarantees</b>" in page
-    text = junit.read_text("utf-8")
-    assert text.count('tests="1" failures="1" errors="0"') == 1
-    assert f"3 of {intact + 3} trials are worse than the guarantee" in text
-    assert text.count(": inconclusive") == 3
 
 
 def test_a_run_of_empty_cuts_alone_raises_no_alarm(tmp_path: Path) -> None:
@@ -112,9 +107,7 @@ def test_the_bound_on_each_cell_counts_its_own_unresolved_trials(tmp_path: Path)
     assert "with inconclusive as lost" in group.sentence
 
 
-@pytest.mark.parametrize(
-    ("place", "rates"), [("page", 4), ("markdown", 4), ("roads", 5), ("phases", 1)]
-)
+@pytest.mark.parametrize(("place", "rates"), [("page", 4), ("markdown", 4)])
 def test_every_rate_for_people_has_both(run: Path, tmp_path: Path, place: str, rates: int) -> None:
     with Store.open([run]) as store:
         if place == "page":
