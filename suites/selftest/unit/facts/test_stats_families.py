@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
-from suites.selftest.unit.facts.versus_power import (
+from suites.benchmarks.versus_power import (
     FAMILIES,
     LOSSY,
     Family,

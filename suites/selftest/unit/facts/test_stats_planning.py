@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy
 
+from suites.benchmarks.versus_power import FAMILIES, Family, predicted, simulate
 from suites.selftest.unit.facts.measured_runs import make_run
-from suites.selftest.unit.facts.versus_power import FAMILIES, Family, predicted, simulate
 from torture.facts.stats.planning import (
     cuts_below,
     cuts_of_fixed_size,

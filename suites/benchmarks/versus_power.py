@@ -1,6 +1,6 @@
 """Simulated comparisons of two runs: how often they find a change, and accuse a sound cell.
 
-`python -m suites.selftest.unit.facts.versus_power` prints the tables of docs/statistics.md.
+`python -m suites.benchmarks.versus_power` prints the tables of docs/statistics.md.
 """
 
 from __future__ import annotations
