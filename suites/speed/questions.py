@@ -13,8 +13,7 @@ from torture.facts.speed import published
 from torture.facts.speed.gobonniego_jobs import gobonniego_jobs
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredPlace
-from torture.facts.speed.published import PublishedTable
-from torture.facts.speed.published_sweeps import BLOCKS_KIB, SECTOR_LINKS, SECTORS
+from torture.facts.speed.published import Curve, PublishedTable, Sweep
 from torture.records.tasks.measure_task import MeasureOrder
 
 
@@ -50,6 +49,19 @@ def _rows(table: PublishedTable, *orders: MeasureOrder) -> Iterator[Row]:
         yield Row(words=row.ours_words or row.words, cell=ours.cell, order=own)
 
 
+def _swept(sweep: Sweep) -> Iterator[Row]:
+    """A row for each cell of a picture, over the links of its curves."""
+    by_cell: dict[str, list[Curve]] = {}
+    for curve in sweep.curves:
+        by_cell.setdefault(curve.ours[0].cell, []).append(curve)
+    for cell, curves in by_cell.items():
+        order = MeasureOrder(
+            jobs=tuple(one.job for one in curves[0].ours),
+            links=tuple(Link(curve.ours[0].link) for curve in curves),
+        )
+        yield Row(words=curves[0].words.rpartition(", ")[0], cell=cell, order=order)
+
+
 _LOG_DEVICE = MeasureOrder(
     place=MeasuredPlace.LOG_DEVICE, jobs=("syncwrite-4k-t1",), size_mib=64, run_s=5
 )
@@ -72,7 +84,7 @@ _BY_THREADS = MeasureOrder(
     links=(Link.GBE10,),
 )
 _BY_GOBONNIEGO = MeasureOrder(
-    jobs=tuple(job.name for job in gobonniego_jobs(published.GOBONNIEGO_THREADS)),
+    jobs=tuple(job.name for job in gobonniego_jobs(threads=2)),
     links=_BY_LINKS.links,
     size_mib=96,
 )
@@ -84,20 +96,7 @@ R2 = _question(published.R2, _rows(published.R2, _COMMITTED))
 R3 = _question(published.R3, _rows(published.R3, _SHARED))
 R4 = _question(published.R4, _rows(published.R4, _LOG_DEVICE))
 R5 = _question(published.R5, _rows(published.R5, _BY_THREADS))
-R6 = _question(
-    published.R6,
-    (
-        Row(
-            words=words,
-            cell=cell,
-            order=MeasureOrder(
-                jobs=tuple(f"write-{kib:g}k-t1" for kib in BLOCKS_KIB if least <= kib <= most),
-                links=SECTOR_LINKS,
-            ),
-        )
-        for words, cell, (least, most) in SECTORS
-    ),
-)
+R6 = _question(published.R6, _swept(published.R6.sweeps[0]))
 QUESTIONS = (R4, R2, R3, R1, GOBONNIEGO, R5, R6)
 QUICK, DEFAULT = (R4,), (R4, R2, R3, R1)
 

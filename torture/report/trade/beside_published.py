@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.facts.speed.measured_document import MeasuredJob
-from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedRow, PublishedTable
-from torture.facts.speed.published_sweeps import SWEEPS, Curve, Sweep, Swept
+from torture.facts.speed.published import (
+    TABLES,
+    Curve,
+    FigureKind,
+    Ours,
+    PublishedRow,
+    PublishedTable,
+    Sweep,
+    Swept,
+)
 from torture.facts.speed.ratios import Estimate, mean_of
 from torture.facts.speed.slow_motion import SHARE_MAX
 from torture.report.trade.measurements import Measurement
@@ -90,7 +98,7 @@ def beside_published(measurements: Sequence[Measurement]) -> list[TableBeside]:
                 )
                 for row in table.rows
             ),
-            sweeps=tuple(_drawn(SWEEPS.get(table.name, ()), measurements)),
+            sweeps=tuple(_drawn(table.sweeps, measurements)),
         )
         for table in TABLES
     ]

@@ -25,7 +25,6 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.published import TABLES
-from torture.facts.speed.published_sweeps import SWEEPS
 from torture.facts.speed.ratios import Estimate
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
@@ -317,7 +316,7 @@ def test_a_curve_has_the_measured_points_that_are_the_models(tmp_path: Path) -> 
 
 
 def test_each_sweep_has_a_mark_for_each_curve() -> None:
-    for sweep in itertools.chain.from_iterable(SWEEPS.values()):
+    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
         assert len(sweep.curves) <= len(SHAPES)
         assert sweep.is_bars == (len(sweep.curves[0].ours) == 1)
 
@@ -325,7 +324,7 @@ def test_each_sweep_has_a_mark_for_each_curve() -> None:
 @pytest.mark.parametrize("frame", [WIDE, PHONE])
 def test_a_picture_names_each_curve_whole(frame: Frame) -> None:
     """Names that differ at their ends alone were cut to the same words."""
-    for sweep in itertools.chain.from_iterable(SWEEPS.values()):
+    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
         point = Point(at=4, figure=Estimate(value=2, low=1, high=3))
         curves = {curve.words: (point,) for curve in sweep.curves}
         picture = drawn_sweep(SweepDrawn(sweep=sweep, curves=curves), frame)
