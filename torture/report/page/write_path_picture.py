@@ -1,7 +1,7 @@
-"""The picture of the write path: a synchronous and an asynchronous write, with their counts.
+"""The picture of the write path: where a write waits, and which bytes reach the disks, with counts.
 
-Like the page's charts it is inline SVG in the page's own colours. Its description has every number in
-words.
+Each bar is a chart in the page's own colours; its key has the numbers, as small parts have no room. The
+label for screen readers has every number in words.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from torture.facts.speed.write_path import Traffic, WritePath
 from torture.facts.speed.written_places import PathPlace
 from torture.report.figures.wording import latency_in_words
-
-_WIDTH, _HEIGHT = 900, 506
-_FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
-_LEFT, _RIGHT, _LOWEST = 20, 880, 396
-_CLIENT, _LINK, _ARC, _LOG, _GROUP, _DISKS = 70, 215, 375, 540, 690, 825
-_STATIONS = (
-    (_CLIENT, "client", "its cache"),
-    (_LINK, "link", ""),
-    (_ARC, "NAS's memory", "ARC"),
-    (_GROUP, "transaction", "group"),
-    (_DISKS, "disks", "of the pool"),
+from torture.report.page.vega import (
+    Frame,
+    as_svg,
+    chart_of,
+    colour_scale,
+    layer_of,
+    nominal,
+    numeric,
 )
+
+_FRAME = Frame(width_px=900, names_px=0, spare_px=12)
 _US_MAX_MS = 0.0995
 _STYLE = Path(__file__).parent / "templates" / "style.css"
 _COLOURS = re.compile(r":root \{.*?\n\}\n@media [^\n]*\n.*?\n\}\n", re.DOTALL)
@@ -38,11 +38,9 @@ _PLACES = (
     (PathPlace.METADATA, "metadata", "unavailable"),
     (PathPlace.UBERBLOCK, "uberblocks", "unrepairable"),
 )
-_NOTE = (
-    "Times are without slow motion; bars of time have one scale. These jobs write past the "
-    "client's cache (O_DIRECT)."
-)
-_LATER = (PathPlace.DATA, PathPlace.METADATA, PathPlace.UBERBLOCK)
+_REST, _REST_COLOUR = "client, link, NAS", "inconclusive"
+_TO_MEMORY = "client, link, the NAS's memory"
+_NOTE = "Times are without slow motion. These jobs write past the client's cache (O_DIRECT)."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,35 +54,38 @@ class PathOfJob:
     """Of one operation, in real time."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A part of a bar."""
 
     words: str
     size: float
-    number: str
     colour: str
 
 
 def write_path_picture(synchronous: PathOfJob, asynchronous: PathOfJob | None = None) -> str:
-    """An inline SVG of the path that writes take, with the times and bytes of these jobs."""
+    """An SVG of the times and bytes of these jobs."""
+    path = synchronous.path
     longest_ms = max(synchronous.mean_ms, asynchronous.mean_ms if asynchronous else 0.0)
-    pieces = [
-        *_stations(synchronous.path),
-        *_synchronous_lane(synchronous, longest_ms),
-        *_asynchronous_lane(asynchronous, longest_ms),
-        *_group_lane(synchronous.path),
-        *_bytes_lane(synchronous.path),
-        _text(_LEFT, _HEIGHT - 10, _NOTE, more=_SOFT),
+    bars = [
+        _bar(
+            f"synchronous write: {synchronous.words}",
+            [f"{_TO_MEMORY}, its intent log: {_acknowledged(synchronous)}", *_log_in_words(path)],
+            _waits_of(synchronous),
+            longest_ms,
+        )
     ]
-    said = escape(_in_words(synchronous, asynchronous))
-    return (
-        f'<svg role="img" aria-labelledby="path-title path-said" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" xmlns="http://www.w3.org/2000/svg" '
-        f'font-family="{_FONT}" font-size="12" fill="currentColor">'
-        f'<title id="path-title">the path of a write</title><desc id="path-said">{said}</desc>'
-        f"{_ARROWHEAD}{''.join(pieces)}</svg>\n"
-    )
+    if asynchronous is not None:
+        words = f"asynchronous write: {asynchronous.words}"
+        lines = [f"{_TO_MEMORY}: {_acknowledged(asynchronous)}"]
+        bars.append(_bar(words, lines, _waits_of(asynchronous), longest_ms))
+    if path.client_bytes:
+        share = path.amplification or 0.0
+        words = f"the synchronous job's disks: {share:.2f} bytes for each of the client's"
+        bars.append(_bar(words, _written_in_words(path), _bytes_of(path), share))
+    bars[-1]["title"]["subtitle"].append(_NOTE)
+    chart = {"vconcat": bars, "spacing": 34, "resolve": {"scale": {"color": "independent"}}}
+    return as_svg(chart, _FRAME, escape(" ".join(_in_words(synchronous, asynchronous))))
 
 
 def alone(svg: str) -> str:
@@ -92,172 +93,82 @@ def alone(svg: str) -> str:
     found = _COLOURS.search(_STYLE.read_text())
     assert found is not None, "the page's style begins with its colours"
     style = f"<style>{found[0]}svg {{ background: var(--page); color: var(--ink); }}</style>"
-    return svg.replace("<title ", f"{style}<title ", 1)
+    return svg.replace(">", f">{style}", 1)
 
 
-_ARROWHEAD = (
-    '<defs><marker id="path-end" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
-    'markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z"/></marker></defs>'
-)
+def _bar(title: str, lines: list[str], parts: Sequence[_Part], whole: float) -> dict[str, Any]:
+    """A stacked bar with its key below it."""
+    rows = [
+        {"part": part.words, "size": part.size, "order": order} for order, part in enumerate(parts)
+    ]
+    scale = colour_scale({part.words: part.colour for part in parts})
+    size = numeric("size", axis=None, scale={"domain": [0, whole or 1], "nice": False})
+    colour = nominal("part", scale=scale, legend={"orient": "bottom", "columnPadding": 20})
+    bar = layer_of({"type": "bar", "height": 16}, x=size, color=colour, order=numeric("order"))
+    head = {"anchor": "start", "color": "currentColor", "subtitleColor": "var(--soft)"}
+    return chart_of(rows, [bar]) | {
+        "title": head | {"text": title, "subtitle": lines},
+        "width": _FRAME.width_px - 40,
+        "height": 18,
+    }
 
 
-def _text(x: float, y: float, words: str, *, anchor: str = "start", more: str = "") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" stroke="var(--page)" stroke-width="4" '
-        f'paint-order="stroke"{more}>{escape(words)}</text>'
-    )
+def _waits_of(job: PathOfJob) -> list[_Part]:
+    """The parts of an operation's time; of an asynchronous one nothing is the log's."""
+    wait = job.path.wait
+    if wait is None:
+        return [_timed(_REST, job.mean_ms, _REST_COLOUR)]
+    parts = [
+        _timed("ZIL", wait.zil_ms, "rolled-back"),
+        _timed("ZIL and flush", wait.both_ms, "back-deep"),
+        _timed("flush", wait.flush_ms, "corrupted"),
+        _timed(_REST, wait.rest_ms, _REST_COLOUR),
+    ]
+    return [part for part in parts if part.size > 0]
 
 
-_SOFT = ' style="fill:var(--soft)"'
-_BOLD = ' font-weight="bold"'
+def _timed(words: str, ms: float, colour: str) -> _Part:
+    return _Part(f"{words} {_time(ms)}", ms, colour)
 
 
-def _line(x1: float, x2: float, y: float, *, is_back: bool = False) -> str:
-    dashes = ' stroke-dasharray="5 4"' if is_back else ""
-    return (
-        f'<line x1="{x1}" y1="{y}" x2="{x2}" y2="{y}" stroke="currentColor" stroke-width="1.5" '
-        f'marker-end="url(#path-end)"{dashes}/>'
-    )
+def _bytes_of(path: WritePath) -> list[_Part]:
+    """The bytes on all disks for each byte of the client."""
+    shares = {place: own.bytes / path.client_bytes for place, own in path.places.items()}
+    return [
+        _Part(f"{words} {shares[place]:.2g}", shares[place], colour)
+        for place, words, colour in _PLACES
+        if shares.get(place)
+    ]
 
 
-def _dot(x: float, y: float, colour: str = "") -> str:
-    fill = f' style="fill:var(--{colour})"' if colour else ""
-    return f'<circle cx="{x}" cy="{y}" r="4.5"{fill}/>'
+def _acknowledged(job: PathOfJob) -> str:
+    return f"acknowledged after {_time(job.mean_ms)}"
 
 
-def _stations(path: WritePath) -> list[str]:
-    where = "SLOG" if PathPlace.ZIL_SLOG in path.places else "in the pool"
-    pieces = []
-    for x, name, below in (*_STATIONS, (_LOG, "intent log", where)):
-        pieces.append(
-            f'<line x1="{x}" y1="40" x2="{x}" y2="{_LOWEST}" style="stroke:var(--line)"/>'
-            + _text(x, 16, name, anchor="middle", more=_BOLD)
-            + _text(x, 32, below, anchor="middle", more=_SOFT)
-        )
-    return pieces
-
-
-def _lane_title(y: float, words: str, job: PathOfJob | None) -> str:
-    own = f": {job.words}" if job is not None else ""
-    return _text(_LEFT, y, words, more=_BOLD).replace(
-        "</text>",
-        f'<tspan font-weight="normal" style="fill:var(--soft)">{escape(own)}</tspan></text>',
-    )
-
-
-def _synchronous_lane(job: PathOfJob, longest_ms: float) -> list[str]:
-    path = job.path
-    top = 88
+def _log_in_words(path: WritePath) -> list[str]:
+    """E.g. `68 KiB a write into the intent log, 0.16 ms; 0.97 flushes a write, 50 us`."""
     log = path.places.get(PathPlace.ZIL_SLOG) or path.places.get(PathPlace.ZIL_POOL)
-    pieces = [
-        _lane_title(64, "synchronous write", job),
-        _line(_CLIENT, _LOG - 6, top),
-        *(_dot(x, top) for x in (_CLIENT, _LINK, _ARC)),
-        _dot(_LOG, top, "rolled-back"),
-        _line(_LOG, _CLIENT + 6, top + 22, is_back=True),
-        _text(_LEFT + 60, top + 37, f"acknowledged after {_time(job.mean_ms)}", more=_SOFT),
-    ]
-    if log is not None:
-        each = f"{_per_operation(path, log)} a write, {_time(log.median_ms)}"
-        flushes = f"{path.flushes_per_operation or 0:.2g} flushes a write"
-        pieces += [
-            _text(_LOG + 14, top + 4, each),
-            _text(_LOG + 14, top + 22, f"{flushes}{_flush_time(path)}"),
-        ]
-    if path.wait is not None:
-        wait = path.wait
-        parts = [
-            _part("ZIL", wait.zil_ms, "rolled-back"),
-            _part("ZIL and flush", wait.both_ms, "back-deep"),
-            _part("flush", wait.flush_ms, "corrupted"),
-            _part("client, link, NAS", wait.rest_ms, "inconclusive"),
-        ]
-        pieces += _bar(top + 50, parts, longest_ms)
-    return pieces
-
-
-def _asynchronous_lane(job: PathOfJob | None, longest_ms: float) -> list[str]:
-    """The path also where no job was measured on it."""
-    top = 232
-    answer, bar = "acknowledged from memory; no time was measured", []
-    if job is not None:
-        answer = f"acknowledged after {_time(job.mean_ms)}"
-        parts = [_part("client, link, NAS", job.mean_ms, "inconclusive")]
-        bar = _bar(top + 50, parts, longest_ms)
-    return [
-        _lane_title(208, "asynchronous write", job),
-        _line(_CLIENT, _ARC - 6, top),
-        *(_dot(x, top) for x in (_CLIENT, _LINK, _ARC)),
-        _line(_ARC, _CLIENT + 6, top + 22, is_back=True),
-        _text(_LEFT + 60, top + 37, answer, more=_SOFT),
-        *bar,
-    ]
-
-
-def _group_lane(path: WritePath) -> list[str]:
-    top = 342
-    parts = [
-        f"{name}: {_count(path.places[place])}"
-        for place, name, _colour in _PLACES
-        if place in _LATER and place in path.places
-    ]
-    return [
-        _lane_title(top + 4, "later, both", None),
-        _line(_ARC, _DISKS - 6, top),
-        _dot(_ARC, top),
-        _dot(_GROUP, top),
-        _dot(_DISKS, top, "link"),
-        *(
-            _text(_ARC + 12, top + 19 + 16 * number, words, more=_SOFT)
-            for number, words in enumerate(parts)
-        ),
-    ]
-
-
-def _bytes_lane(path: WritePath) -> list[str]:
-    """The bytes on all disks for each byte of the synchronous job."""
-    if not path.client_bytes:
+    if log is None:
         return []
-    parts = [
-        _Part(words=name, size=share, number=f"{share:.2g}", colour=colour)
-        for place, name, colour in _PLACES
-        if place in path.places and (share := path.places[place].bytes / path.client_bytes)
+    each = f"{log.bytes / 1024 / (path.client_operations or 1):.3g} KiB"
+    timed = [traffic for traffic in path.flushes.values() if traffic.timed]
+    took = f", {_time(max(timed, key=lambda one: one.timed).median_ms)}" if timed else ""
+    flushes = f"{path.flushes_per_operation or 0:.2g} flushes a write{took}"
+    return [f"{each} a write into the intent log, {_time(log.median_ms)}; {flushes}"]
+
+
+def _written_in_words(path: WritePath) -> list[str]:
+    """E.g. `data: 120 writes, 5.1 ms each`: a line for each place."""
+    return [
+        f"{words}: {_count(path.places[place])}"
+        for place, words, _ in _PLACES
+        if place in path.places
     ]
-    title = (
-        f"the synchronous job's disks: {path.amplification or 0:.2f} bytes for each of the client's"
-    )
-    whole = max(sum(part.size for part in parts), 1.0)
-    return [_lane_title(422, title, None), *_bar(434, parts, whole)]
-
-
-def _part(words: str, ms: float, colour: str) -> _Part:
-    return _Part(words=words, size=ms, number=_time(ms), colour=colour)
-
-
-def _bar(top: float, parts: Sequence[_Part], whole: float) -> list[str]:
-    """A stacked bar, its key below it: only the key has room for small parts."""
-    pieces, x, key = [], float(_LEFT), float(_LEFT)
-    for part in (part for part in parts if part.size > 0):
-        width = part.size / whole * (_RIGHT - _LEFT) if whole else 0.0
-        fill = f'style="fill:var(--{part.colour})"'
-        words = f"{part.words} {part.number}"
-        pieces += [
-            f'<rect x="{x:.1f}" y="{top}" width="{max(width, 1):.1f}" height="16" {fill}/>',
-            f'<rect x="{key:.1f}" y="{top + 24}" width="10" height="10" {fill}/>',
-            _text(key + 15, top + 33, words),
-        ]
-        x, key = x + width, key + 35 + 6.4 * len(words)
-    return pieces
 
 
 def _time(ms: float) -> str:
     """E.g. `25 us`, `0.42 ms`, `12 ms`."""
     return latency_in_words(ms) if ms >= _US_MAX_MS else f"{ms * 1000:.0f} us"
-
-
-def _per_operation(path: WritePath, traffic: Traffic) -> str:
-    """The bytes of a place for one operation, e.g. `68 KiB`."""
-    return f"{traffic.bytes / 1024 / (path.client_operations or 1):.3g} KiB"
 
 
 def _count(traffic: Traffic) -> str:
@@ -266,36 +177,13 @@ def _count(traffic: Traffic) -> str:
     return f"{traffic.requests:,} write{'s' if traffic.requests != 1 else ''}{timed}"
 
 
-def _flush_time(path: WritePath) -> str:
-    """The median time of the disk that is flushed most."""
-    timed = [traffic for traffic in path.flushes.values() if traffic.timed]
-    if not timed:
-        return ""
-    return f", {_time(max(timed, key=lambda one: one.timed).median_ms)}"
-
-
-def _in_words(synchronous: PathOfJob, asynchronous: PathOfJob | None) -> str:
+def _in_words(synchronous: PathOfJob, asynchronous: PathOfJob | None) -> list[str]:
     """The picture for readers who do not see it."""
+    said = []
+    for kind, job in (("A synchronous", synchronous), ("An asynchronous", asynchronous)):
+        if job is not None:
+            parts = ", ".join(part.words for part in _waits_of(job))
+            said.append(f"{kind} write ({job.words}) is {_acknowledged(job)}: {parts}.")
     path = synchronous.path
-    said = [
-        f"A synchronous write ({synchronous.words}) goes from the client over the link into the NAS's "
-        f"memory and the intent log. It is acknowledged after {_time(synchronous.mean_ms)}."
-    ]
-    if (wait := path.wait) is not None:
-        said.append(
-            f"The log takes {_time(wait.zil_ms)} of it, flushes "
-            f"{_time(wait.flush_ms)}, both at once {_time(wait.both_ms)}, and "
-            f"client, link and NAS {_time(wait.rest_ms)}."
-        )
-    if asynchronous is not None:
-        said.append(
-            f"An asynchronous write ({asynchronous.words}) is acknowledged from memory after "
-            f"{_time(asynchronous.mean_ms)}."
-        )
-    written = ", ".join(
-        f"{name} {_count(path.places[place])}"
-        for place, name, _colour in _PLACES
-        if place in path.places
-    )
-    said.append(f"On disks, with the transaction groups that follow: {written}.")
-    return " ".join(said)
+    said += [f"{line}." for line in (*_log_in_words(path), *_written_in_words(path))]
+    return said
