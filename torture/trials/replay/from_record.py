@@ -17,7 +17,6 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
-from torture.records.scoring.score import score
 from torture.trials.plan.trial_plan import draw_plan
 
 
@@ -30,21 +29,11 @@ def evidence_in(folder: Path) -> Path:
     return folder if others else only
 
 
-def first_record(evidence: Path) -> TrialRecord:
-    """The record of a trial: of its evidence, or of its run where the evidence is gone.
-
-    Raises `HarnessError` where neither is there.
-    """
-    if (evidence / SPEC).exists():
-        return score(evidence, timings={})
-    layout, trial = RunLayout.of_evidence(evidence), evidence.resolve().name
-    for record in read_records(layout.trials_file).records:
-        if record.trial == trial:
-            return record
-    raise HarnessError(
-        f"{layout.trials_file} has no record of {trial}, and its evidence is not there",
-        hint=f"ls {layout.folder}",
-    )
+def first_record(evidence: Path) -> TrialRecord | None:
+    """The record that a trial's run has of it; None where the run is lost. `tools/judge` judges anew."""
+    records = read_records(RunLayout.of_evidence(evidence).trials_file).records
+    trial = evidence.resolve().name
+    return next((record for record in records if record.trial == trial), None)
 
 
 def spec_of_record(evidence: Path) -> TrialSpec:
@@ -53,8 +42,13 @@ def spec_of_record(evidence: Path) -> TrialSpec:
     The version of the draws is the newest one whose cut is that of the record. Raises
     `HarnessError` where the record does not say enough.
     """
-    record = first_record(evidence)
-    run = read_run_document(RunLayout.of_evidence(evidence).folder) or RunDocument()
+    record, layout = first_record(evidence), RunLayout.of_evidence(evidence)
+    if record is None:
+        raise HarnessError(
+            f"{layout.trials_file} has no record of {evidence.name}, and its evidence is not there",
+            hint=f"ls {layout.folder}",
+        )
+    run = read_run_document(layout.folder) or RunDocument()
     load_ms, index = run.options.get("duration_ms"), index_in(record.trial)
     if type(load_ms) is not int or index is None:
         lacks = "run.json does not have the length of its load" if index is not None else "no index"
