@@ -112,6 +112,17 @@ def test_a_protected_disk_keeps_its_completed_writes() -> None:
     assert [state.survivors for state in states] == [(1,)]
 
 
+def test_a_protected_disk_lists_no_write_that_a_flush_covers() -> None:
+    """A loss says how many writes no flush covered."""
+    log = Log()
+    log.write(at=0)
+    log.flush()
+    states = distinct_states(
+        recording_of(log), {"data0": Persistence.PLP}, first=log.last, last=log.last, seed=1
+    )
+    assert [state.survivors for state in states] == [()]
+
+
 def test_many_writes_are_left_one_by_one() -> None:
     log = Log()
     writes = [log.write(at=place) for place in range(6)]
