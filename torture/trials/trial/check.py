@@ -127,7 +127,8 @@ def check(
             _repair(trial, evidence, client)
     else:
         if trial.fault is not None:
-            plant(client, trial.fault.before_read_back.replace("{device}", trial.device))
+            device = trial.attachment.device or ""  # files have none, nor a script that names it
+            plant(client, trial.fault.before_read_back.replace("{device}", device))
         _read_back(trial, evidence, client, read_back=read_back or client.run)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,10 +15,14 @@ from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.choices.matrix.same_fault import why_different_there
+from torture.facts.evidence.completed import Completed
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.trials.plan.draw import moved
+from torture.trials.plan.draw import draw_planted, moved
+from torture.trials.trial import check as check_module
 from torture.trials.trial.prepared import prepared_for
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.trial import Trial
 
 ALL = (*FAULTS.values(), *DISTURBANCES.values())
 FILES = {"transport": "nfs4", "filesystem": "files"}
@@ -97,3 +104,23 @@ def test_a_fault_that_amounts_to_a_choice_takes_something_where_it_is_at_home(fa
     at_home = Cell.parse(fault.cell)
     weaker = at_home.but(**fault.amounts_to)
     assert (guarantee_of(weaker) is not guarantee_of(at_home)) is bool(fault.amounts_to)
+
+
+def test_a_fault_behind_files_is_checked_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of files has no block device that a script could name."""
+    fault = FAULTS["commit-ignored"]
+    [spec] = draw_planted([fault], trials=1, run_seed=1, load_ms=500)
+    trial = Trial.begin(spec, folder=tmp_path, scratch=tmp_path, nas_host="nas")
+    assert trial.attachment.device is None
+    done: list[str] = []
+    monkeypatch.setattr(check_module, "attach_again", lambda *_parts, **_words: None)
+    monkeypatch.setattr(check_module, "plant", lambda _client, script: done.append(script))
+    monkeypatch.setattr(
+        check_module, "_read_back", lambda *_parts, **_words: done.append("read back")
+    )
+    log = Completed(argv=("dmesg",), vm="checker", exit_code=0, stdout="")
+    client: Any = SimpleNamespace(run=lambda *_argv, **_words: log)
+    assert check_module.check(trial, EvidenceWriter(folder=tmp_path), client)
+    assert done == [fault.before_read_back, "read back"]
