@@ -173,8 +173,7 @@ class KnownBug(_Predicted):
     affected: Side
     """The side where it has to be found."""
     cleared: Side
-    """The control, without the bug and otherwise as like the affected side as can be: no check may
-    see it there."""
+    """The control: equal to the affected side but for the bug. No check may see it there."""
     sign: str = ""
     """Part of the reason given for trials that show it, e.g. of why no import brought the pool
     back. It distinguishes the bug from anything else that the check sees. Empty where every reason
