@@ -1,20 +1,33 @@
-"""The tables of suites/speed: which figures are whose, and which are none."""
+"""The tables of suites/speed: which figures are whose, enough passes over a row, whole when published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
+from suites.selftest.unit.measured_records import measured_job, measured_record
 from suites.speed import test_speed
+from suites.speed.narrowing import NarrowingSchedule, is_narrow
 from suites.speed.questions import QUESTIONS, R2, R4, Question, Row, cell_of
 from suites.speed.tables import figures_of, table_of
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.speed.jobs import SpeedJob
+from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob
+from torture.facts.speed.published import R4 as PUBLISHED_R4
+from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedTable
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
+from torture.records.schedules.protocol import Schedule
+from torture.records.tasks.measure_task import MeasureOrder
+from torture.trials.campaign.continued import settle
+from torture.trials.plan.draw import draw_measured
 
 
 def _record(row: Row, number: int, *, ms: float, share: float = 0.05) -> TrialRecord:
@@ -93,3 +106,130 @@ def test_rows_in_another_order_than_the_published_one_are_refused(
     expected = pytest.raises(AssertionError, match=complaint) if complaint else nullcontext()
     with expected:
         test_speed.must_keep_the_order(R2, figures_of(R2, records))
+
+
+# Passes over a row: enough of them, and no needless ones, in whichever order they end.
+
+_NARROW, _WIDE = R4.rows[0], R4.rows[1]
+_PASSES = 4
+
+
+def _timed_record(
+    spec: TrialSpec, times_ms: Sequence[float], *, share: float = 0.02
+) -> TrialRecord:
+    """A pass whose rounds took these times."""
+    assert isinstance(spec.task, MeasureOrder)
+    jobs = [
+        measured_job(ms, link="", number=number, share=share) for number, ms in enumerate(times_ms)
+    ]
+    record = measured_record(spec.cell.name, jobs, device=spec.task.device)
+    return replace(record, trial=spec.trial)
+
+
+def _specs() -> tuple[TrialSpec, ...]:
+    rows = [row for _ in range(_PASSES) for row in (_NARROW, _WIDE)]
+    return draw_measured([(cell_of(row), row.order) for row in rows], run_seed=1)
+
+
+def _ends(spec: TrialSpec) -> TrialRecord:
+    assert isinstance(spec.task, MeasureOrder)
+    is_narrow_row = spec.task.device == _NARROW.order.device
+    return _timed_record(spec, (10, 10.1) if is_narrow_row else (10, 30))
+
+
+def _schedule() -> NarrowingSchedule:
+    return NarrowingSchedule(_specs(), [_NARROW, _WIDE], passes_least=2)
+
+
+def _play(schedule: Schedule, *, at_most: int = 100) -> list[tuple[TrialSpec, TrialRecord]]:
+    played: list[tuple[TrialSpec, TrialRecord]] = []
+    while len(played) < at_most and (spec := schedule.next_spec()) is not None:
+        record = _ends(spec)
+        schedule.record_ended(spec, record)
+        played.append((spec, record))
+    return played
+
+
+def _devices(played: Sequence[tuple[TrialSpec, TrialRecord]]) -> list[str]:
+    return [spec.task.device for spec, _ in played if isinstance(spec.task, MeasureOrder)]
+
+
+def test_a_narrow_row_ends_after_the_least_passes_and_a_wide_one_uses_them_all() -> None:
+    schedule = _schedule()
+    devices = _devices(_play(schedule))
+    assert devices.count(_NARROW.order.device) == 2
+    assert devices.count(_WIDE.order.device) == _PASSES
+    assert (schedule.total, schedule.is_over) == (2 + _PASSES, True)
+
+
+@pytest.mark.parametrize("ended", range(2 + _PASSES))
+def test_an_interrupted_run_goes_on_to_the_same_passes(ended: int) -> None:
+    before = _play(_schedule(), at_most=ended)
+    schedule = _schedule()
+    settle(schedule, [record for _, record in before])
+    after = _play(schedule)
+    whole = _play(_schedule())
+    assert [spec for spec, _ in (*before, *after)] == [spec for spec, _ in whole]
+    assert schedule.is_over
+
+
+def test_a_figure_of_the_emulator_asks_for_no_more_passes() -> None:
+    spec = _specs()[1]
+    wide = (10, 30, 10, 30)
+    assert not is_narrow(_WIDE, [_timed_record(spec, wide)])
+    assert is_narrow(_WIDE, [_timed_record(spec, wide, share=0.5)])
+
+
+def test_two_rounds_are_never_narrow() -> None:
+    """They have no interval."""
+    assert not is_narrow(_WIDE, [_timed_record(_specs()[1], (10, 10))])
+
+
+# The published tables: whole, and in words that this version of the suite knows.
+
+
+def ours_of(table: PublishedTable) -> list[Ours]:
+    found = []
+    for row in table.rows:
+        for one in row.ours:
+            while one is not None:
+                found.append(one)
+                one = one.over
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
+def test_a_table_has_a_text_for_each_column_and_names_known_measurements(
+    table: PublishedTable,
+) -> None:
+    for row in table.rows:
+        assert len(row.theirs) == len(table.columns)
+        assert len(row.ours) in (0, len(table.columns))
+        assert any(row.theirs) or row.ours
+    for one in ours_of(table):
+        assert Cell.parse(one.cell).name == one.cell
+        assert SpeedJob.parse(one.job).name == one.job
+        assert one.link in ("", *Link)
+        assert one.device in ("", *SlogClass)
+        assert one.over is None or one.over.kind is one.kind
+    assert table.why
+
+
+def test_each_class_of_log_device_is_in_the_table_of_these_once() -> None:
+    assert [one.device for one in ours_of(PUBLISHED_R4)] == list(SlogClass)
+    assert {one.kind for one in ours_of(PUBLISHED_R4)} == {FigureKind.MS}
+
+
+def test_the_suite_measures_every_figure_of_its_tables() -> None:
+    """A figure that no job gives would stay empty for ever."""
+    for table in TABLES:
+        measured = {
+            (row.cell, row.order.device, job, link)
+            for question in QUESTIONS
+            if question.published == table.summary
+            for row in question.rows
+            for job in row.order.jobs
+            for link in row.order.links
+        }
+        wanted = {(one.cell, one.device, one.job, one.link) for one in ours_of(table)}
+        assert wanted <= measured, table.name

@@ -1,7 +1,8 @@
-"""QEMU's trace of a disk: recorded, truncated and garbled; and the clock of its times."""
+"""QEMU's trace of a disk, and the time that its requests keep the disk busy."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from torture.facts.evidence.requests import (
     clock_of,
     parse_trace,
 )
+from torture.facts.speed.busy_time import Span, length_of, shared_by, union_of
 
 RECORDED = (Path(__file__).parents[2] / "recorded" / "qemu" / "disk-trace.txt").read_text()
 HOUR_NS = 3_600_000_000_000
@@ -89,3 +91,27 @@ def test_a_clock_is_as_wrong_as_it_says_at_most(
 def test_a_clock_that_was_set_meanwhile_is_none() -> None:
     assert clock_of([(100, 110), (1_120, 1_130)], [5, 25]) is None
     assert clock_of([], []) is None
+
+
+# Spans of time against a count of single moments.
+
+spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8)
+
+
+def moments(of: list[Span]) -> set[int]:
+    """Every nanosecond in one of the spans."""
+    return {moment for start, end in of for moment in range(start, end)}
+
+
+@given(spans)
+def test_a_union_has_each_moment_once(some: list[Span]) -> None:
+    union = union_of(some)
+    assert moments(union) == moments(some)
+    assert length_of(union) == len(moments(some))
+    assert all(before[1] < after[0] for before, after in pairwise(union))
+
+
+@given(spans, spans)
+def test_shared_time_is_that_of_the_moments_in_both(one: list[Span], other: list[Span]) -> None:
+    shared = shared_by(union_of(one), union_of(other))
+    assert shared == len(moments(one) & moments(other))

@@ -1,14 +1,24 @@
-"""Two rates compared: the interval of their difference."""
+"""Rates compared, families of cells, and ratios of figures over rounds."""
 
 from __future__ import annotations
+
+import math
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import scipy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from torture.facts.stats.comparison import compare
+from suites.benchmarks.versus_power import FAMILIES, LOSSY, Family, simulate, simulate_stopped
+from suites.selftest.unit.examples import examples
+from torture.facts.speed.ratios import ROUNDS_MIN, Estimate, mean_of, ratio_of
+from torture.facts.stats.comparison import SIGNIFICANT, compare
+from torture.facts.stats.families import OneSided, corrected, one_sided, upper_tails
 from torture.facts.stats.rates import rate_of
+from torture.facts.stats.sequential import p_of_disjoint, sequential_rate_of
 
 RATES = (0.0005, 0.002, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 0.998, 0.9995)
 SIZES = [(1, 1), (2, 2), (3, 3), (5, 20), (12, 12), (20, 20), (40, 12)]
@@ -51,3 +61,158 @@ def test_without_trials_any_rate_is_possible(old: tuple[int, int], new: tuple[in
     comparison = compare(rate_of(*old), rate_of(*new))
     assert comparison.difference is None
     assert comparison.high - comparison.low >= 1
+
+
+# Families of cells: the correction is exact where cells are few, and finds a disaster among many.
+
+SEEDS = 300
+
+
+def p_of(old: tuple[int, int], new: tuple[int, int]) -> float:
+    return one_sided(rate_of(*old), rate_of(*new)).p
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [((0, 10), (6, 10)), ((3, 12), (3, 12)), ((5, 7), (2, 9)), ((0, 1), (1, 1))]
+)
+def test_the_p_is_fishers(old: tuple[int, int], new: tuple[int, int]) -> None:
+    table = np.array([[new[0], new[1] - new[0]], [old[0], old[1] - old[0]]])
+    expected = scipy.stats.fisher_exact(table, alternative="greater").pvalue
+    assert p_of(old, new) == pytest.approx(expected)
+
+
+def test_a_cell_without_an_event_costs_nothing() -> None:
+    disaster, silent = (
+        one_sided(rate_of(0, 10), rate_of(6, 10)),
+        one_sided(rate_of(0, 10), rate_of(0, 10)),
+    )
+    assert corrected([disaster]) == (disaster.p,)
+    assert corrected([silent] * 39 + [disaster])[-1] == pytest.approx(disaster.p)
+    assert corrected([disaster] + [silent] * 39)[1] == 1.0
+    one = one_sided(rate_of(1, 10), rate_of(0, 10))  # at best p = 0.5
+    assert corrected([one] * 39 + [disaster])[-1] == pytest.approx(disaster.p)
+
+
+def test_a_continuous_family_is_holms() -> None:
+    ps = [0.01, 0.04, 0.03, 0.005]
+    tests = [OneSided(p=p, attainable=None) for p in ps]
+    assert corrected(tests) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert corrected([]) == ()
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.3, 0.3), (0.05, 0.5, 0.9)])
+def test_three_equal_cells_are_accused_in_5_percent_at_most(rates: tuple[float, ...]) -> None:
+    """Exactly: every triple of totals and of tables, by its probability."""
+    cuts, alarm = 5, 0.0
+    tables = [(a, b) for a in range(cuts + 1) for b in range(cuts + 1)]
+    tests = {(a, b): one_sided(rate_of(a, cuts), rate_of(b, cuts)) for a, b in tables}
+    chances = [scipy.stats.binom.pmf(np.arange(cuts + 1), cuts, rate) for rate in rates]
+    for triple in product(tables, repeat=3):
+        # a family with a finding has one of p below 0.05
+        if min(tests[table].p for table in triple) >= SIGNIFICANT:
+            continue
+        if min(corrected([tests[table] for table in triple])) < SIGNIFICANT:
+            alarm += float(
+                np.prod([own[a] * own[b] for own, (a, b) in zip(chances, triple, strict=True)])
+            )
+    assert 0 < alarm <= 0.05
+
+
+@pytest.mark.parametrize(("family", "power"), list(zip(FAMILIES, (0.9, 0.77, 0.64), strict=True)))
+def test_a_disaster_among_forty_cells_is_found_and_sound_cells_are_not_accused(
+    family: Family, power: float
+) -> None:
+    found = simulate(family, old=0.0, new=0.6, cuts=10, seeds=SEEDS)
+    assert found.power >= power
+    assert found.false_alarms <= 0.05
+    before = simulate(family, old=0.0, new=0.6, cuts=10, seeds=40, is_holm=True)
+    assert before.power < 0.25
+
+
+def test_equal_runs_are_rarely_accused() -> None:
+    """Of 40 lossy cells, the worst case: every cell may raise a false alarm."""
+    family = Family(words="", others=list(LOSSY) * 4)
+    found = simulate(family, old=0.5, new=0.5, cuts=24, seeds=SEEDS)
+    assert found.power + found.false_alarms <= 0.08, "0.05, with three standard deviations"
+
+
+def test_equal_runs_that_stop_at_an_answer_are_rarely_accused() -> None:
+    now, fishers = simulate_stopped(0.2, 0.2, seeds=SEEDS)
+    assert now <= 0.05
+    assert fishers > 0.05
+    assert simulate_stopped(0.02, 0.5, seeds=50)[0] > 0.9
+
+
+def test_the_p_of_stopped_runs_is_that_of_disjoint_intervals() -> None:
+    for events in range(5, 30):
+        old, new = sequential_rate_of(2, 40), sequential_rate_of(events, 40)
+        p = p_of_disjoint(old, new)
+        assert (p < SIGNIFICANT) == (old.high < new.low), events
+    assert p_of_disjoint(new, old) == 1.0
+    assert p_of_disjoint(new, new) == 1.0
+    assert one_sided(sequential_rate_of(2, 40), rate_of(29, 40)).attainable is None
+
+
+def test_the_tails_are_of_the_hypergeometric_distribution() -> None:
+    tails = upper_tails(7, 5, 6)
+    expected = [scipy.stats.hypergeom.sf(k - 1, 12, 6, 5) for k in range(6)]
+    assert tails == pytest.approx(expected)
+
+
+# Ratios of figures over rounds, and the coverage of their intervals.
+
+_FIGURES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=9)
+
+
+@given(_FIGURES, st.floats(0.1, 10))
+@settings(max_examples=examples(60), deadline=None)
+def test_a_constant_ratio_is_found_on_a_host_that_drifts(figures: list[float], by: float) -> None:
+    """A slow round slows both figures."""
+    estimate = ratio_of([figure * by for figure in figures], figures)
+    assert estimate.value == pytest.approx(by)
+    if len(figures) >= ROUNDS_MIN:
+        assert estimate.low == pytest.approx(by)
+        assert estimate.high == pytest.approx(by)
+    else:
+        assert estimate.low is estimate.high is None
+        assert math.isinf(estimate.width)
+
+
+@given(st.lists(st.floats(0.01, 1e4), min_size=ROUNDS_MIN, max_size=9))
+@settings(max_examples=examples(40), deadline=None)
+def test_an_interval_holds_its_estimate(figures: list[float]) -> None:
+    estimate = mean_of(figures)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low <= estimate.value * 1.001
+    assert estimate.value * 0.999 <= estimate.high
+    assert estimate.low * estimate.high == pytest.approx(estimate.value**2)
+    assert min(figures) * 0.999 <= estimate.value <= max(figures) * 1.001
+
+
+@pytest.mark.parametrize("figures", [[], [1.0, 0.0], [1.0, -1.0], [math.inf], [math.nan]])
+def test_figures_that_are_not_positive_are_refused(figures: list[float]) -> None:
+    with pytest.raises(ValueError, match="no positive figures"):
+        mean_of(figures)
+    with pytest.raises(ValueError, match="no positive figures"):
+        ratio_of([1.0] * len(figures), figures)
+
+
+def test_rounds_come_in_pairs() -> None:
+    with pytest.raises(ValueError, match="2 rounds against 1"):
+        ratio_of([1.0, 2.0], [1.0])
+
+
+@pytest.mark.parametrize("rounds", [3, 4, 8])
+def test_the_intervals_cover(rounds: int) -> None:
+    """In 1,000 simulations of figures with a spread of a tenth: 95 %, three errors less at most."""
+    generator = np.random.default_rng(7)
+    estimates = [mean_of(np.exp(generator.normal(0, 0.1, rounds)).tolist()) for _ in range(1000)]
+    covered = sum((one.low or 2) <= 1 <= (one.high or 0) for one in estimates)
+    assert 0.95 - 3 * 0.007 < covered / 1000 < 0.95 + 3 * 0.007
+
+
+def test_an_estimate_lies_within_bounds() -> None:
+    assert Estimate(value=2.0).is_within(1, 2)
+    assert not Estimate(value=2.1).is_within(1, 2)
+    assert Estimate(value=2.0, low=1.0, high=4.0).width == 4

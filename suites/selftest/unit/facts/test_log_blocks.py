@@ -1,9 +1,10 @@
-"""The pointers in a block of the intent log, recorded from a real NAS."""
+"""Blocks of the intent log: their pointers, and the chains that distinguish two boots of a NAS."""
 
 from __future__ import annotations
 
 import base64
 import json
+import struct
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
-from torture.facts.recording.intent_log import log_blocks_in
+from torture.facts.recording.intent_log import chains_in, log_blocks_in
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "pointing-zil-block.json"
 MIB = 1 << 20
@@ -61,3 +63,28 @@ def test_a_write_by_pointer_is_one_of_the_whole_block() -> None:
     [block] = log_blocks_in(pointing((3 * BLOCK_BYTES + 512, pointer(PLACE, txg=22))))
     [write] = block.pointed
     assert (write.offset_bytes, write.length_bytes) == (3 * BLOCK_BYTES, BLOCK_BYTES)
+
+
+# The chains of the intent logs distinguish two boots of a NAS.
+
+
+def of_chain(first: int, second: int) -> bytes:
+    block = bytearray(log_block((0, 512)))
+    struct.pack_into("<QQQQ", block, 104, first, second, 81, 2)
+    return bytes(block)
+
+
+def test_each_chain_is_found_once_and_no_other_content_is_a_chain(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(BLOCK)
+    story.write(of_chain(7, 8))
+    story.write(uberblock(5))
+    story.write(METADATA)
+    story.write(of_chain(7, 8))
+    assert chains_in(story.recorded()) == {(7, 8)}
+
+
+def test_adjacent_blocks_in_one_write_are_both_found(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(of_chain(7, 8) + of_chain(9, 8))
+    assert chains_in(story.recorded()) == {(7, 8), (9, 8)}
