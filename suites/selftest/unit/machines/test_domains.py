@@ -1,4 +1,4 @@
-"""The libvirt XML of a machine."""
+"""The libvirt XML of a machine, and a network that has no link to slow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from torture.choices.transports.iscsi import Iscsi
 from torture.choices.transports.protocol import DiskSource
+from torture.errors import HarnessError
 from torture.facts.evidence.ledger import PORT_NAME
+from torture.facts.speed.link import Link, slowed
 from torture.machines.host.abilities import Accelerator
 from torture.machines.lab.domains import (
     Disk,
@@ -23,6 +25,7 @@ from torture.machines.lab.domains import (
     processor_in_words,
     with_console,
 )
+from torture.machines.lab.network.networks import UserModeNetwork
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock"), export="tank0"))
@@ -241,3 +244,12 @@ def test_a_disk_that_is_written_through_is_flushed_by_qemu() -> None:
     for is_through, cache in ((False, "none"), (True, "directsync")):
         disk = ET.fromstring(disk_xml(replace(RAW, is_written_through=is_through)))
         assert one(disk, "driver").get("cache") == cache
+
+
+# The user-mode network has no wire between two machines.
+
+
+def test_its_link_cannot_be_slowed() -> None:
+    with pytest.raises(HarnessError, match="no wire to slow to 50000000 bit/s") as refused:
+        UserModeNetwork().slowed_link(slowed(Link.GBE1, 20))
+    assert "--network bridge" in str(refused.value.hint)

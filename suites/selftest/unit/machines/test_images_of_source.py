@@ -1,9 +1,10 @@
-"""Images with a ZFS that was built from a source tree, without a mirror and without building one."""
+"""Images of source trees and of kernels."""
 
 from __future__ import annotations
 
 import io
 import json
+import shlex
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
-from torture.machines.images import assemble, bases, build
-from torture.machines.images.recipes import Recipe, read_recipe
+from torture.facts.linux.kernels import Kernels, linux_names
+from torture.facts.zfs.versions import version_names, zfs_version
+from torture.machines.images import assemble, bases, build, mirrors
+from torture.machines.images.recipes import Recipe, read_kernel_recipe, read_recipe
 from torture.machines.images.sources.zfs_trees import SourceTree
 
 VERSION = "2.4.99-0123456789ab"
@@ -142,3 +145,127 @@ def test_without_its_tree_a_version_is_not_built(
         built_with(tree if has_tree else None, source=VERSION, tmp_path=tmp_path)
     assert "--zfs PATH" in caught.value.hint
     assert not (tmp_path / "called").exists()
+
+
+# Images with another kernel than the default, without a mirror and without building one.
+
+
+def kernel_of(image: str, *, zfs: str = "2.3.9", linux: str) -> Recipe:
+    recipe = read_recipe(image, zfs=zfs, linux=Kernels.same(linux))
+    assert recipe.kernel is not None
+    return recipe.kernel
+
+
+def test_the_default_kernel_by_its_name_is_the_same_build() -> None:
+    for image in ("nas", "client"):
+        usual, named = read_recipe(image), read_recipe(image, linux=Kernels.same("trixie"))
+        assert usual == named
+        assert usual.image_key == named.image_key
+
+
+@pytest.mark.parametrize("zfs", version_names())
+def test_the_kernel_of_its_own_suite_stays_the_build_that_it_was(zfs: str) -> None:
+    version = zfs_version(zfs)
+    assert read_kernel_recipe(version) == read_kernel_recipe(version, version.suite)
+
+
+def test_both_machines_share_the_build_of_a_kernel_that_the_default_zfs_fits() -> None:
+    for linux in ("bookworm", "bookworm-backports"):
+        assert kernel_of("nas", linux=linux) == kernel_of("client", linux=linux)
+
+
+def test_each_pair_is_a_build_of_its_own() -> None:
+    keys = {
+        kernel_of("nas", zfs=zfs, linux=linux).base_key
+        for zfs in ("2.3.2", "2.3.9", "2.4.4")
+        for linux in ("bookworm", "bookworm-backports", "trixie")
+    }
+    assert len(keys) == 9
+
+
+def test_a_kernel_is_built_in_the_suite_that_it_is_from() -> None:
+    pair = kernel_of("nas", linux="bookworm-backports")
+    assert (pair.suite, pair.zfs_from) == ("bookworm", "trixie")
+    assert [stage.name for stage in pair.stages] == ["old-kmod.sh", "stage.sh"]
+    pair = kernel_of("nas", zfs="2.3.2", linux="trixie")
+    assert (pair.suite, pair.zfs_from) == ("trixie", "bookworm-backports")
+    assert [stage.name for stage in pair.stages] == ["stage.sh"]
+
+
+def test_the_userland_of_the_nas_stays_that_of_its_zfs() -> None:
+    usual, other = read_recipe("nas"), read_recipe("nas", linux=Kernels(nas="bookworm"))
+    assert usual.base_key == other.base_key
+    assert usual.image_key != other.image_key
+
+
+def test_a_planted_bug_is_planted_for_each_kernel() -> None:
+    pair = kernel_of("nas", zfs="2.3.9+log_not_claimed", linux="bookworm")
+    assert pair.patch is not None
+    assert len(pair.stages) == 3
+
+
+def test_a_nas_whose_zfs_does_not_fit_is_refused_and_a_client_has_no_zfs() -> None:
+    with pytest.raises(HarnessError, match=r"2\.3\.9 supports Linux 4\.18 to 7\.2"):
+        kernel_of("nas", linux="trixie-backports")
+    alone = kernel_of("client", linux="trixie-backports")
+    assert "zfs-dkms" not in alone.packages
+    assert alone.stages[-1].parent.name == "linux"
+
+
+def test_every_kernel_names_scripts_that_are_there() -> None:
+    for linux in linux_names():
+        assert all(stage.exists() for stage in kernel_of("client", linux=linux).stages)
+
+
+def test_an_image_without_zfs_says_so(tmp_path: Path) -> None:
+    for name in ("client", "kernel"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "packages.json").write_text(json.dumps({"kmod": "34"}))
+    found = build._manifest(tmp_path / "client", tmp_path / "kernel", "7.3")
+    assert found == {"kmod": "34", "kernel": "7.3", "zfs": "none"}
+
+
+@pytest.mark.parametrize(
+    ("release", "package", "patches", "words"),
+    [
+        ("6.12.118+deb13-cloud-amd64", "6.12.118-1", "", "6.12.118+deb13-cloud-amd64"),
+        ("6.12.95+deb12-cloud-amd64", "6.12.95-1~bpo12+1", "a1", "6.12.95+deb12-cloud-amd64+a1"),
+        ("6.1.0-56-cloud-amd64", "6.1.192-2", "", "6.1.0-56-cloud-amd64 (6.1.192-2)"),
+        ("6.1.0-56-cloud-amd64", "6.1.192-2", "a1", "6.1.0-56-cloud-amd64+a1 (6.1.192-2)"),
+        ("7.3.4-cloud-amd64", "", "", "7.3.4-cloud-amd64"),
+    ],
+)
+def test_a_kernel_is_named_by_its_point_release(
+    release: str, package: str, patches: str, words: str
+) -> None:
+    assert build.kernel_in_words(release, package, patches) == words
+
+
+@pytest.mark.parametrize(
+    ("pocket", "wanted"), [("trixie", "trixie*"), ("trixie-backports", "trixie-backports")]
+)
+def test_only_zfs_and_its_builder_come_from_another_suite(pocket: str, wanted: str) -> None:
+    text = mirrors.preferences_of_other_suite(pocket, "zfs-linux", newest=("dkms",))
+    assert text.split("\n\n") == [
+        "Package: *\nPin: release n=trixie*\nPin-Priority: -1",
+        f"Package: src:zfs-linux\nPin: release n={wanted}\nPin-Priority: 990",
+        "Package: src:dkms\nPin: release n=trixie*\nPin-Priority: 500\n",
+    ]
+
+
+def test_the_build_of_a_pair_has_the_sources_of_both_suites(tools: Path, tmp_path: Path) -> None:
+    fake_tool(
+        tools,
+        "mmdebstrap",
+        f'printf "%s\\n" "$@" > {tmp_path}/said; touch {tmp_path}/made/status {tmp_path}/made/base.tar',
+    )
+    build_in(tmp_path, kernel_of("nas", zfs="2.4.4", linux="bookworm"))
+    said = (tmp_path / "said").read_text()
+    lines = [line for line in said.splitlines() if line.startswith("deb ")]
+    suites = [line.partition(".invalid/")[2].split()[1] for line in lines]
+    assert suites == [
+        "bookworm", "bookworm-updates", "bookworm-security",
+        "trixie", "trixie-updates", "trixie-security", "trixie-backports",
+    ]  # fmt: skip
+    pins = mirrors.preferences_of_other_suite("trixie-backports", "zfs-linux", newest=("dkms",))
+    assert shlex.quote(pins) in said
