@@ -23,11 +23,6 @@ from torture.records.scoring.detection import seen_by
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
-
-
 def not_durable(event: int, *uncovered: int) -> list[Finding]:
     return [Finding(invariant=Invariant.TXG_IS_DURABLE, event=event, uncovered=uncovered)]
 

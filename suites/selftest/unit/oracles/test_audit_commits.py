@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
@@ -13,11 +11,6 @@ from torture.oracles.audit.audit import audit
 from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
 
 
 def test_a_nas_that_never_commits_is_detected_by_its_acknowledgements(story: Story) -> None:

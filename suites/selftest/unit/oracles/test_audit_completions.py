@@ -24,11 +24,6 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "zil-block.json"
 MIB = 1 << 20
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(tmp_path)
-
-
 def real_block() -> bytes:
     return zlib.decompress(base64.b64decode(json.loads(RECORDED.read_text())["zlib"]))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
@@ -11,11 +9,6 @@ from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.oracles.audit.invariants import Invariant
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
 
 
 def taken(story: Story) -> list[int]:

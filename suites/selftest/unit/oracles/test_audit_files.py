@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,11 +22,6 @@ from vmimages.client.load.blocks import Encoder
 WRITE, COMMIT, NAME, RESIZE = FileKind.WRITE, FileKind.COMMIT, FileKind.NAME, FileKind.RESIZE
 FILE, OTHER = "aa", "bb"
 OFFSET = 8192
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(tmp_path)
 
 
 def block_of(operation: int) -> bytes:

@@ -17,11 +17,6 @@ TXG = 22
 """Of the records that `log_block` makes."""
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
-
-
 def link(number: int, *operations: int, chain: int = 1) -> bytes:
     """A block of the log by its number in a chain, which holds a sector of each of these operations."""
     block = bytearray(log_block((0, 512)))

@@ -1,4 +1,4 @@
-"""Disks that join or leave the pool: their first and last labels break no rule, all others may."""
+"""Labels and uberblocks take turns with a flush between, on disks that stay, join or leave."""
 
 from __future__ import annotations
 
@@ -11,19 +11,184 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock, zil_block
-from suites.selftest.unit.oracles.test_audit_labels import (
-    AREAS,
-    LABEL_AT,
-    UBERBLOCK_AT,
-    labels,
-    uberblocks,
-)
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind, RecordedDisk
 from torture.oracles.audit import disk_writes
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.audit_terms import AuditTerms
-from torture.oracles.audit.invariants import Audit, Invariant
+from torture.oracles.audit.invariants import Audit, Finding, Invariant
+from torture.oracles.audit.vdevs.labels import is_partition_table, is_probe
+
+AREA = 256 * 1024
+AREAS = tuple(area * AREA for area in (4, 5, 16_001, 16_002))
+"""The third label's is an odd multiple: its place among the four counts, not the number's."""
+LABEL_AT, UBERBLOCK_AT = 16 * 1024, 128 * 1024
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    """A disk whose four labels have been seen, by an uberblock in each."""
+    story = Story(folder=tmp_path)
+    uberblocks(story, txg=4)
+    story.flush()
+    return story
+
+
+def uberblocks(story: Story, *, txg: int) -> list[int]:
+    return [story.write(uberblock(txg), offset=area + UBERBLOCK_AT + txg * 1024) for area in AREAS]
+
+
+def labels(story: Story, *which: int) -> list[int]:
+    return [story.write(label(), offset=AREAS[place] + LABEL_AT) for place in which]
+
+
+def accused(story: Story) -> dict[int, tuple[int, ...]]:
+    return {
+        finding.event: finding.uncovered
+        for finding in story.findings()
+        if finding.invariant is Invariant.LABELS_TAKE_TURNS
+    }
+
+
+def test_a_configuration_that_is_written_in_order_is_no_finding(story: Story) -> None:
+    for txg in (5, 6):
+        labels(story, 0, 2)
+        story.flush()
+        uberblocks(story, txg=txg)
+        story.flush()
+        labels(story, 1, 3)
+        story.flush()
+    assert accused(story) == {}
+
+
+def test_an_uberblock_before_the_labels_are_covered_is_found(story: Story) -> None:
+    early = labels(story, 0, 2)
+    first, *others = uberblocks(story, txg=5)
+    assert accused(story) == dict.fromkeys((first, *others), tuple(early))
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_second_or_fourth_label_before_the_uberblocks_are_covered_is_found(
+    story: Story, place: int
+) -> None:
+    early = uberblocks(story, txg=5)
+    [wrong] = labels(story, place)
+    assert accused(story) == {wrong: tuple(early)}
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_first_or_third_label_waits_for_nothing(story: Story, place: int) -> None:
+    """It belongs to the next transaction group, so it need not wait for this group's uberblock."""
+    uberblocks(story, txg=5)
+    labels(story, place)
+    assert accused(story) == {}
+
+
+def test_with_fewer_than_four_known_labels_nothing_is_reported(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(uberblock(4), offset=AREAS[0] + UBERBLOCK_AT)
+    story.write(uberblock(4), offset=AREAS[2] + UBERBLOCK_AT)
+    labels(story, 1, 2)
+    assert accused(story) == {}
+
+
+def test_another_disks_labels_are_not_this_ones(story: Story) -> None:
+    """Which label it is may be known of one disk and not of another."""
+    uberblocks(story, txg=5)
+    story.write(label(), offset=AREAS[1] + LABEL_AT, disk=1)
+    assert accused(story) == {}
+
+
+def test_a_probe_of_a_label_needs_no_flush(story: Story) -> None:
+    story.write(bytes(8192), offset=AREAS[3] + 8192)
+    uberblocks(story, txg=5)
+    assert story.findings() == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"),
+    [
+        (AREAS[1] + 8192, 8192, True),
+        (AREAS[3] + 8192, 8192, True),
+        (AREAS[1] + 8192, 4096, False),
+        (AREAS[1], 8192, False),
+        (1000 * AREA + 8192, 8192, False),
+        (20 * AREA + 8192, 8192, False),
+    ],
+)
+def test_a_probe_is_detected_by_its_place_and_length(
+    story: Story, offset: int, length: int, expected: bool
+) -> None:
+    event = story.events[story.write(bytes(length), offset=offset)]
+    assert is_probe(event, replace(story.recorded().disks[0], size=AREAS[3] + AREA)) is expected
+
+
+@pytest.mark.parametrize(
+    ("from_end", "place", "length", "is_found"),
+    [
+        (True, 33 * 512, 16 * 1024, False),
+        (True, 512, 512, False),
+        (False, 512, 33 * 512, False),
+        (False, 0, 512, False),
+        (True, 34 * 512, 16 * 1024, True),
+        (True, 33 * 512, 4096, True),
+        (False, 512, 512, True),
+        (False, 34 * 512, 512, True),
+    ],
+)
+def test_no_transaction_group_waits_for_a_partition_table(
+    story: Story, from_end: bool, place: int, length: int, is_found: bool
+) -> None:
+    """zpool(8) writes it to a disk that is added, while the pool goes on."""
+    [disk, *_] = story.recorded().disks
+    written = story.write(bytes(length), offset=disk.size - place if from_end else place)
+    last = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)
+    wanted = [Finding(invariant=Invariant.TXG_IS_DURABLE, event=last, uncovered=(written,))]
+    assert story.findings() == (wanted if is_found else [])
+
+
+@pytest.mark.parametrize(("place", "length"), [(0, 4096), (4096, 5 * 4096), (-4096, 4096)])
+def test_a_partition_table_counts_in_the_disks_logical_sectors(
+    story: Story, place: int, length: int
+) -> None:
+    [disk, *_] = story.recorded().disks
+    event = story.events[story.write(bytes(length), offset=place % disk.size)]
+    assert not is_partition_table(event, disk)
+    assert is_partition_table(event, replace(disk, sector=4096, physical_sector=4096))
+
+
+def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story: Story) -> None:
+    """All four labels and uberblocks are written side by side then, of transaction group 0."""
+    labels(story, 0, 1, 2, 3)
+    uberblocks(story, txg=0)
+    assert story.findings() == []
+    story.flush()
+    labels(story, 0, 2)
+    assert dict.fromkeys(uberblocks(story, txg=5)).keys() == accused(story).keys()
+
+
+def test_a_waived_invariant_is_checked_before_its_event(story: Story) -> None:
+    """An administration's command excuses nothing that was before it."""
+    story.write(BLOCK)
+    early = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)
+    story.flush()
+    story.write(BLOCK)
+    late = story.write(uberblock(6), offset=AREAS[0] + UBERBLOCK_AT)
+    cut = len(story.events) - 1
+    kind = Invariant.TXG_IS_DURABLE
+
+    def found(waived: dict[Invariant, int]) -> list[int]:
+        terms = AuditTerms(sync=Sync.DISABLED, waived=waived)
+        audited = audit(story.recorded(), cut=cut, terms=terms)
+        assert len(audited.findings) + audited.waived == 2
+        return [finding.event for finding in audited.findings]
+
+    assert found({}) == [early, late]
+    assert found({kind: late}) == [early]
+    assert found({kind: 0}) == []
+
+
+# Disks that join or leave the pool: their first and last labels break no rule, all others may.
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "layout-change.json"
 _PAD_AT = 8 * 1024
@@ -32,40 +197,40 @@ CACHE = label(state=4)
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Story:
+def pair(tmp_path: Path) -> Story:
     """Two disks of a pool, with an uberblock in each label."""
-    story = Story(folder=tmp_path)
+    pair = Story(folder=tmp_path)
     for disk in (0, 1):
         for area in AREAS:
-            story.write(uberblock(4), offset=area + UBERBLOCK_AT, disk=disk)
-        story.flush(disk=disk)
-    return story
+            pair.write(uberblock(4), offset=area + UBERBLOCK_AT, disk=disk)
+        pair.flush(disk=disk)
+    return pair
 
 
-def initialises(story: Story, text: bytes, *, is_merged: bool = False) -> None:
+def initialises(pair: Story, text: bytes, *, is_merged: bool = False) -> None:
     """Write as `vdev_label_init` does, without a flush."""
     for area in AREAS:
         if is_merged:
-            story.write(bytes(LABEL_AT - _PAD_AT) + text, offset=area + _PAD_AT, disk=1)
+            pair.write(bytes(LABEL_AT - _PAD_AT) + text, offset=area + _PAD_AT, disk=1)
         else:
-            story.write(text, offset=area + LABEL_AT, disk=1)
-            story.write(bytes(LABEL_AT - _PAD_AT), offset=area + _PAD_AT, disk=1)
-        story.write(uberblock(0).ljust(128 * 1024, b"\0"), offset=area + UBERBLOCK_AT, disk=1)
+            pair.write(text, offset=area + LABEL_AT, disk=1)
+            pair.write(bytes(LABEL_AT - _PAD_AT), offset=area + _PAD_AT, disk=1)
+        pair.write(uberblock(0).ljust(128 * 1024, b"\0"), offset=area + UBERBLOCK_AT, disk=1)
 
 
-def ends_group(story: Story, txg: int) -> None:
-    labels(story, 0, 2)
-    story.flush()
-    uberblocks(story, txg=txg)
-    story.flush()
-    labels(story, 1, 3)
-    story.flush()
+def ends_group(pair: Story, txg: int) -> None:
+    labels(pair, 0, 2)
+    pair.flush()
+    uberblocks(pair, txg=txg)
+    pair.flush()
+    labels(pair, 1, 3)
+    pair.flush()
 
 
-def audited(story: Story, *, disks: tuple[RecordedDisk, ...] = ()) -> Audit:
-    recording = story.recorded()
+def audited(pair: Story, *, disks: tuple[RecordedDisk, ...] = ()) -> Audit:
+    recording = pair.recorded()
     recording = replace(recording, disks=disks or recording.disks)
-    return audit(recording, cut=len(story.events) - 1, terms=AuditTerms(sync=Sync.STANDARD))
+    return audit(recording, cut=len(pair.events) - 1, terms=AuditTerms(sync=Sync.STANDARD))
 
 
 def recorded_in(folder: Path) -> Audit:
@@ -75,17 +240,17 @@ def recorded_in(folder: Path) -> Audit:
         RecordedDisk(name=disk["name"], size=disk["size"], sector=512, physical_sector=4096)
         for disk in document["disks"]
     )
-    story, numbers = Story(folder=folder), list[int]()
+    pair, numbers = Story(folder=folder), list[int]()
     for kind, disk, *rest in document["events"]:
         match Kind(kind), rest:
             case Kind.WRITE_SUBMIT, [offset, text]:
                 payload = zlib.decompress(b64decode(text))
-                numbers.append(story.submit(payload, disk=disk, offset=offset))
+                numbers.append(pair.submit(payload, disk=disk, offset=offset))
             case Kind.FLUSH_SUBMIT, []:
-                numbers.append(story.begin_flush(disk=disk))
+                numbers.append(pair.begin_flush(disk=disk))
             case _, [submission]:
-                numbers.append(story.complete(numbers[submission]))
-    return audited(story, disks=disks)
+                numbers.append(pair.complete(numbers[submission]))
+    return audited(pair, disks=disks)
 
 
 def test_a_log_device_that_left_and_came_back_under_load_breaks_no_rule(tmp_path: Path) -> None:
@@ -106,60 +271,60 @@ def test_the_same_labels_of_a_disk_that_stays_break_rules(
     ("text", "change"), [(LEAVING, "b left"), (JOINING, "b joined"), (CACHE, "b left")]
 )
 def test_labels_of_a_disk_that_joins_or_leaves_break_no_rule(
-    story: Story, text: bytes, change: str, is_merged: bool
+    pair: Story, text: bytes, change: str, is_merged: bool
 ) -> None:
-    initialises(story, text, is_merged=is_merged)
+    initialises(pair, text, is_merged=is_merged)
     for txg in (5, 6):
-        story.write(BLOCK, offset=txg << 23)
-        story.flush()
-        ends_group(story, txg)
-    found = audited(story)
+        pair.write(BLOCK, offset=txg << 23)
+        pair.flush()
+        ends_group(pair, txg)
+    found = audited(pair)
     assert found.findings == ()
     assert found.layout_changes == (change,)
 
 
 def test_the_group_of_creation_of_another_disk_in_the_same_label_does_not_count(
-    story: Story,
+    pair: Story,
 ) -> None:
     """The label of a replaced disk has the tree of its former mirror."""
     tree, own = label(create_txg=4)[:24], label(txg=0, create_txg=0)
-    initialises(story, tree + own[: -len(tree) - 40] + own[-40:])
-    assert audited(story).layout_changes == ("b left",)
+    initialises(pair, tree + own[: -len(tree) - 40] + own[-40:])
+    assert audited(pair).layout_changes == ("b left",)
 
 
-def test_a_disk_that_left_may_be_used_for_something_else(story: Story) -> None:
-    story.write(BLOCK, offset=6 << 20, disk=1)
-    initialises(story, LEAVING)
-    story.write(b"mkfs".ljust(4096, b"\1"), offset=6 << 20, disk=1)
-    story.trim(offset=0, length=64 << 20, disk=1)
-    ends_group(story, 5)
-    assert audited(story).findings == ()
+def test_a_disk_that_left_may_be_used_for_something_else(pair: Story) -> None:
+    pair.write(BLOCK, offset=6 << 20, disk=1)
+    initialises(pair, LEAVING)
+    pair.write(b"mkfs".ljust(4096, b"\1"), offset=6 << 20, disk=1)
+    pair.trim(offset=0, length=64 << 20, disk=1)
+    ends_group(pair, 5)
+    assert audited(pair).findings == ()
 
 
-def test_data_on_a_disk_that_joins_have_to_be_covered_by_its_first_group(story: Story) -> None:
-    initialises(story, LEAVING)
-    initialises(story, JOINING)
-    written = story.write(BLOCK, offset=6 << 20, disk=1)
-    story.flush()
-    ends_group(story, 5)
-    found = audited(story)
+def test_data_on_a_disk_that_joins_have_to_be_covered_by_its_first_group(pair: Story) -> None:
+    initialises(pair, LEAVING)
+    initialises(pair, JOINING)
+    written = pair.write(BLOCK, offset=6 << 20, disk=1)
+    pair.flush()
+    ends_group(pair, 5)
+    found = audited(pair)
     assert found.layout_changes == ("b left", "b joined")
     assert {one.invariant for one in found.findings} == {Invariant.TXG_IS_DURABLE}
     assert found.findings[0].uncovered == (written,)
 
 
-def test_uberblocks_of_group_0_commit_nothing(story: Story) -> None:
-    story.begins(1)
-    story.write(zil_block(), disk=0)
-    initialises(story, JOINING)
-    story.flush(disk=1)
-    story.is_done(1)
-    found = audited(story).findings
+def test_uberblocks_of_group_0_commit_nothing(pair: Story) -> None:
+    pair.begins(1)
+    pair.write(zil_block(), disk=0)
+    initialises(pair, JOINING)
+    pair.flush(disk=1)
+    pair.is_done(1)
+    found = audited(pair).findings
     assert [one.invariant for one in found] == [Invariant.ACKNOWLEDGED_IS_DURABLE]
 
 
-def test_an_unflushed_label_of_a_member_is_still_found(story: Story) -> None:
-    initialises(story, LEAVING)
-    labels(story, 0, 2)
-    uberblocks(story, txg=5)
-    assert {one.invariant for one in audited(story).findings} == {Invariant.LABELS_TAKE_TURNS}
+def test_an_unflushed_label_of_a_member_is_still_found(pair: Story) -> None:
+    initialises(pair, LEAVING)
+    labels(pair, 0, 2)
+    uberblocks(pair, txg=5)
+    assert {one.invariant for one in audited(pair).findings} == {Invariant.LABELS_TAKE_TURNS}

@@ -1,4 +1,4 @@
-"""Comparing two clocks shows when a call returned; data durable only later is a finding."""
+"""When a call returned, by two clocks; data durable only later, and data that no group has yet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suites.selftest.unit.audit_story import Story, uberblock, zil_block
+from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind
+from torture.oracles.audit.due.at_risk import AtRisk
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
@@ -20,11 +21,6 @@ AHEAD_MS = 700.0
 """The recording's clock is this far ahead of the guest's."""
 BACK_MS = 2.0
 """The time an answer takes, and the time a line takes."""
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
 
 
 def sends(story: Story, **line: object) -> int:
@@ -178,3 +174,71 @@ def test_between_the_clock_bounds_nothing_is_reported(story: Story) -> None:
     [returned] = returns_in(story.recorded(), cut=len(story.events) - 1).values()
     assert isinstance(returned, Returned)
     assert any(event.kind is Kind.FLUSH_COMPLETE for event in story.events)
+
+
+# Acknowledged operations that no transaction group has, and how young they are in the intent log.
+
+
+@pytest.fixture
+def risked(tmp_path: Path) -> Story:
+    risked = Story(folder=tmp_path)
+    commits(risked, 4, place=1)
+    return risked
+
+
+def commits(risked: Story, txg: int, *, place: int, is_covered: bool = True) -> None:
+    risked.write(BLOCK, offset=place << 24)
+    risked.flush()
+    risked.write(uberblock(txg), offset=1 << 20)
+    if is_covered:
+        risked.flush()
+
+
+def at_risk(risked: Story, *, later_ms: int = 0) -> AtRisk:
+    risked.now_ns += later_ms * 1_000_000
+    found = risked.audit_of_all(sync=Sync.STANDARD).at_risk
+    assert found is not None
+    return found
+
+
+def acknowledges(risked: Story, seq: int, *, is_flushed: bool = True) -> None:
+    risked.begins(seq)
+    risked.write(block_of(seq), offset=64 << 20)
+    if is_flushed:
+        risked.flush()
+    risked.is_done(seq)
+
+
+def test_operations_that_began_after_the_last_committed_group_are_in_none(risked: Story) -> None:
+    acknowledges(risked, 1)
+    acknowledges(risked, 2)
+    found = at_risk(risked, later_ms=40)
+    assert (found.lately, found.uncommitted, found.logged_ms) == (2, 2, 40)
+    commits(risked, 5, place=2)
+    assert at_risk(risked).uncommitted == 0
+
+
+def test_a_group_whose_uberblock_is_not_covered_commits_nothing(risked: Story) -> None:
+    acknowledges(risked, 1)
+    commits(risked, 5, place=2, is_covered=False)
+    assert at_risk(risked).uncommitted == 1
+
+
+def test_an_operation_that_began_beside_a_group_under_way_is_in_a_later_one(risked: Story) -> None:
+    risked.write(BLOCK, offset=2 << 24)
+    acknowledges(risked, 1)
+    risked.write(uberblock(5), offset=1 << 20)
+    risked.flush()
+    assert at_risk(risked).uncommitted == 1
+
+
+def test_a_block_of_the_log_without_a_flush_is_as_old_as_its_write(risked: Story) -> None:
+    acknowledges(risked, 1, is_flushed=False)
+    assert at_risk(risked, later_ms=30).logged_ms == 30
+
+
+def test_without_a_known_block_in_the_log_its_age_is_unknown(risked: Story) -> None:
+    risked.begins(1)
+    risked.is_done(1)
+    found = at_risk(risked, later_ms=2_000)
+    assert (found.lately, found.uncommitted, found.logged_ms) == (0, 1, None)

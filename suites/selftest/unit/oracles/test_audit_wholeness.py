@@ -30,11 +30,6 @@ FILE, BLOCKS = 3, (4, 5)
 PLACE = 2 * MIB
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return Story(folder=tmp_path)
-
-
 def begins(story: Story, seq: int = 1, more: dict[str, object] | None = None) -> None:
     line = {"op": "overwrite", "writer": 0, "file": FILE, "blocks": BLOCKS, "size": 9}
     story.says(event="begin", seq=seq, **(line | (more or {})))
