@@ -16,7 +16,14 @@ from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.exact_documents import document_of, exactly
 from torture.facts.evidence.folder import AdministrationDocument
-from torture.records.record.lines import OlderSchemaError, Reading, UnreadableLineError, read_line
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.lines import (
+    Odd,
+    OlderSchemaError,
+    Reading,
+    UnreadableLineError,
+    read_line,
+)
 from torture.records.record.trials import SCHEMA, TrialRecord
 
 MADE = list(make_records(40, cells=cells_of(Matrix.QUICK), seed=4))
@@ -94,3 +101,41 @@ def test_a_line_without_a_field_is_read_as_by_the_patient_reader() -> None:
             del list(objects_in(data))[place][key]
             raw = line_of(data)
             assert read(raw) == patiently(raw), key
+
+
+# Errors in the nested parts of a line: the judgement, its findings, a second cut.
+
+NEW = next(
+    record
+    for record in make_records(60, cells=cells_of(Matrix.QUICK), seed=1)
+    if record.verdict is Verdict.INTACT
+)
+NESTED: list[tuple[dict[str, Any], str]] = [
+    ({"judgement": []}, "judgement has a wrong type or value"),
+    ({"judgement": {}}, "it has no verdict"),
+    ({"judgement": {"verdict": 3}}, "verdict is no name"),
+    ({"judgement": {"verdict": "intact", "findings": {"lost": -1}}}, "lost is no count"),
+    (
+        {"judgement": {"verdict": "intact", "findings": {"rollback_ms": "1"}}},
+        "rollback_ms is no time",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "why"), NESTED)
+def test_a_wrong_figure_of_the_judgement_is_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnreadableLineError, match=f"^{why}$"):
+        read_line(json.dumps(NEW.as_json() | fields).encode())
+
+
+def test_a_garbled_second_cut_is_left_out_and_reported() -> None:
+    cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
+    read = read_line(json.dumps(NEW.as_json() | {"cut": cut}).encode())
+    assert read.record.cut == CutDocument(t_ms=3.0, second=CutDocument(marks=4))
+    assert read.odd == ((Odd.FIELD, "cut.second.t_ms"),)
+
+
+def test_a_record_without_findings_lacks_its_figures() -> None:
+    judgement = {"verdict": "intact"}
+    read = read_line(json.dumps(NEW.as_json() | {"judgement": judgement}).encode())
+    assert read.odd == ((Odd.MISSING, "acknowledged"), (Odd.MISSING, "lost"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.good_evidence import MIXED, evidence, tool, without
+from suites.selftest.unit.good_evidence import EVERYTHING, MIXED, OLD, evidence, tool, without
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import LEDGER, PROOF, TOOLS, Evidence, Step
 from torture.facts.evidence.manifest import (
@@ -125,3 +125,19 @@ def test_a_manifest_that_cannot_be_read_is_a_complaint(folder: Path, content: st
     (folder / MANIFEST).unlink() if content is None else (folder / MANIFEST).write_text(content)
     [complaint] = check_manifest(folder, DUE).complaints
     assert complaint.startswith("manifest.json cannot be read")
+
+
+# A trial whose settings are not those of its cell vouches for nothing, and excuses nothing.
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"), [(EVERYTHING, Verdict.INCONCLUSIVE), (OLD, Verdict.ROLLED_BACK)]
+)
+def test_a_trial_with_another_setting_vouches_for_nothing_and_excuses_nothing(
+    found: str, verdict: Verdict
+) -> None:
+    sound = evidence(found=found)
+    other = replace(sound.cut, not_in_effect=("at the end: export: async, not sync",))
+    judgement = judge(replace(sound, cut=other))
+    assert judgement.verdict is verdict
+    assert any("export: async, not sync" in reason for reason in judgement.reasons)

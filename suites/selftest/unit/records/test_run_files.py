@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torture.facts.evidence.cut_document import GONE, CutDocument, DiskAtCut
+from torture.facts.evidence.manifest import MANIFEST_DUE, check_manifest
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_document import (
     Chosen,
     HostInfo,
@@ -21,6 +25,7 @@ from torture.records.record.run_document import (
     read_run_document,
 )
 from torture.records.record.run_layout import RUN_FILE, RunLayout
+from torture.records.scoring import score as scoring
 
 RUN = RunDocument(
     run="20261121-091024-1a2b",
@@ -170,3 +175,25 @@ def test_a_trials_name_that_leads_elsewhere_has_no_folder(name: str, tmp_path: P
 def test_a_trials_folder_and_its_run_know_each_other(tmp_path: Path) -> None:
     layout = RunLayout(folder=tmp_path / "run")
     assert RunLayout.of_evidence(layout.evidence_of("trial")) == layout
+
+
+# A disk of results that is full takes no verdict away, and gives no better one.
+
+
+def no_room(*_: object, **__: object) -> None:
+    """The error of every write to a full disk."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_loss_stays_one_without_room_for_its_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = SimpleNamespace(verdict=Verdict.CORRUPTED)
+    monkeypatch.setattr(scoring, "write_manifest", no_room)
+    monkeypatch.setattr(scoring, "score", lambda _folder, **_timings: lost)
+    assert scoring.score_with_manifest(tmp_path, timings={}) is cast("Any", lost)
+
+
+def test_a_manifest_that_was_due_and_not_written_is_a_complaint(tmp_path: Path) -> None:
+    [complaint] = check_manifest(tmp_path, {MANIFEST_DUE: True}).complaints
+    assert "cannot be read" in complaint
