@@ -2,7 +2,7 @@
 
     python suites/selftest/unit/report/count_published.py [FOLDER]
 
-It is the slow and obvious way: no schema, no database, no judge. `test_published_counts.py` holds the
+It is the slow and obvious way: no schema, no database, no judge. `test_published.py` holds the
 report against it.
 """
 
