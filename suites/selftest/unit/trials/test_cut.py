@@ -1,19 +1,27 @@
-"""The cut scheduler: the moment is the seed's alone, within the load, mostly amid writes."""
+"""The cut: its scheduler, the wait for its moment, and a flush that it overtakes."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.machines.nas import pool
+from torture.machines.shelf.control import FreezeOn
 from torture.records.record.specs import DRAW
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
+from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.moment import wait_for_moment
+from torture.trials.trial.promises.flushes import Detour
 
 SEEDS = range(2000)
 LOAD_MS = 4000
@@ -123,3 +131,88 @@ def test_the_plan_of_a_seed_never_changes() -> None:
         after_ms=1011.8975468069426, aim=Aim.METADATA_SUBMITTED, delay_ms=0.0, count=2
     )
     assert plan == recorded
+
+
+# Waiting for the moment of a cut: the NAS's commands, and the event at which the shelf freezes.
+
+
+@dataclass
+class Scene:
+    """A NAS and a shelf that only listen, and a trial that they could be of."""
+
+    aim: Aim
+    said: list[Any] = field(default_factory=list)
+    is_frozen: bool = False
+
+    def run(self, *argv: str, deadline_s: float) -> None:
+        self.said.append(("run", argv))
+
+    def start(self, argv: tuple[str, ...]) -> int:
+        self.said.append(("start", argv))
+        return 7
+
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        self.said.append(("freeze", trigger.as_json()))
+        self.is_frozen = True
+
+    def wait(self) -> bool:
+        plan = CutPlan(after_ms=0.0, aim=self.aim, delay_ms=0.0, count=3)
+        shelf: Any = self
+        nas: Any = SimpleNamespace(run=self.run, agent=self)
+        return wait_for_moment(plan, shelf, Loads(()), nas)
+
+
+@pytest.mark.parametrize("aim", TARGETS)
+def test_the_nas_gets_its_command_first_and_then_the_shelf_awaits_the_target(aim: Aim) -> None:
+    scene, target = Scene(aim=aim), TARGETS[aim]
+    assert scene.wait()
+    *orders, (last, trigger) = scene.said
+    expected = [("run", target.warm_up)] if target.warm_up else []
+    assert orders == expected + ([("start", target.stir)] if target.stir else [])
+    assert last == "freeze"
+    assert trigger.pop("zil_uncovered", 0) == target.zil_uncovered
+    assert trigger.pop("zil_reused", False) == target.is_zil_reused
+    assert trigger.pop("role", None) == target.role
+    assert trigger == {"event": target.event, "count": 3}
+
+
+def test_a_cut_without_an_aim_gives_no_commands() -> None:
+    scene = Scene(aim=Aim.ANYWHERE)
+    assert scene.wait()
+    assert scene.said == []
+
+
+# A flush that did not reach the intent log's disks: lost by ZFS, or by the chain around it.
+
+LEGS = (ShelfDisk(serial="slog0", size_mib=64), ShelfDisk(serial="slog1", size_mib=64))
+BOTH = {"data0": 0, "slog0": 1, "slog1": 1}
+NEITHER = {"data0": 2, "slog0": 0, "slog1": 0}
+ONE = {"data0": 0, "slog0": 0, "slog1": 1}
+
+
+@pytest.mark.parametrize(
+    ("of_volume", "of_dataset", "of_disks", "lost_by"),
+    [
+        (1, None, BOTH, "zfs"),
+        (0, None, BOTH, "chain"),
+        (1, None, ONE, ""),
+        (0, None, ONE, ""),
+        (1, None, NEITHER, ""),
+        (0, None, NEITHER, ""),
+        (None, NEITHER, BOTH, "zfs"),
+        (None, ONE, BOTH, "chain"),
+        (None, NEITHER, ONE, ""),
+        (None, ONE, ONE, ""),
+        (None, NEITHER, NEITHER, ""),
+    ],
+)
+def test_a_flush_was_lost_by_a_part_that_got_it_if_the_disks_would_have_taken_it(
+    of_volume: int | None,
+    of_dataset: dict[str, int] | None,
+    of_disks: dict[str, int],
+    lost_by: str,
+) -> None:
+    sent = Detour(of_client=1, of_volume=of_volume, of_dataset=of_dataset, of_disks=of_disks)
+    assert sent.is_lost_by_zfs(LEGS) is (lost_by == "zfs")
+    assert sent.is_lost_by_the_chain(LEGS) is (lost_by == "chain")
+    assert not replace(sent, of_client=0).is_lost_by_the_chain(LEGS)

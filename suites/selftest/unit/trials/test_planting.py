@@ -11,10 +11,12 @@ import pytest
 
 from torture.choices.experiments import DISTURBANCES, FAULTS
 from torture.choices.experiments.protocol import Fault
+from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.choices.matrix.same_fault import why_different_there
+from torture.choices.workloads.protocol import Brought, Place
 from torture.facts.evidence.completed import Completed
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
@@ -124,3 +126,60 @@ def test_a_fault_behind_files_is_checked_to_the_end(
     client: Any = SimpleNamespace(run=lambda *_argv, **_words: log)
     assert check_module.check(trial, EvidenceWriter(folder=tmp_path), client)
     assert done == [fault.before_read_back, "read back"]
+
+
+# The place where a load works, by the cell.
+
+_BROUGHT = (Brought(load="fio_own", path="/job", sha256="0"),)
+
+
+def trial_of(cell: str, brought: tuple[Brought, ...] = ()) -> Trial:
+    spec = TrialSpec(cell=Cell.parse(cell), index=0, seed=1, load_ms=1, brought=brought)
+    return Trial.begin(spec, folder=Path(), scratch=Path(), nas_host="nas")
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "place"),
+    [
+        ("iscsi-always-noslog-ext4-bothdie", "/dev/vdb", Place(directory=MOUNT_POINT)),
+        ("iscsi-always-noslog-raw-bothdie", "/dev/vdb", Place(device="/dev/vdb")),
+        ("nfs_image-always-noslog-btrfs-bothdie", "/dev/vdb", Place(directory=MOUNT_POINT)),
+        (
+            "nfs3-always-noslog-files-bothdie",
+            None,
+            Place(directory=MOUNT_POINT, names_are_stable=True),
+        ),
+        (
+            "smb-always-noslog-files-bothdie",
+            None,
+            Place(directory=MOUNT_POINT),
+        ),
+    ],
+)
+def test_a_load_gets_the_traits_of_its_transport(
+    name: str, device: str | None, place: Place
+) -> None:
+    trial = trial_of(name)
+    assert (trial.attachment.device, trial.place) == (device, place)
+
+
+def test_a_load_gets_the_files_that_users_brought() -> None:
+    trial = trial_of("iscsi-always-noslog-ext4-bothdie", _BROUGHT)
+    assert trial.place.brought == _BROUGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "images"),
+    [
+        ("iscsi-always-noslog-ext4-bothdie", {"nas": "nas", "client": "client"}),
+        ("samba-always-noslog-files-bothdie", {"nas": "nas_samba", "client": "client"}),
+        (
+            "samba-always-noslog-files-postgres-bothdie",
+            {"nas": "nas_samba", "client": "client_databases"},
+        ),
+    ],
+)
+def test_machines_are_of_the_images_that_server_and_load_need(
+    name: str, images: dict[str, str]
+) -> None:
+    assert trial_of(name).images == images

@@ -1,7 +1,8 @@
-"""A client's look at a content, and a fresh NAS's recovery: parts without machines."""
+"""Parts of a walk without machines: a client's looks, the files that states offer, and a NAS's drift."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,17 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import STATUS, tool
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.transports.protocol import Traits
 from torture.facts.evidence.folder import Step
+from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.scoring.walked import PoolHealth
 from torture.trials.trial.walk import content_checks, fresh
+from torture.trials.trial.walk import offers as offers_module
 from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
+from torture.trials.trial.walk.offers import OfferedFiles
+from torture.trials.trial.walk.times import Times
 
 
 @pytest.mark.parametrize(
@@ -82,3 +90,97 @@ def test_a_fresh_nas_that_brings_no_pool_back_has_imported_none(
     shown = fresh.recover_afresh(trial, lab, state, tmp_path / "folder")
     assert shown.is_imported == is_back
     assert shown.health == (PoolHealth() if is_back else None)
+
+
+# The files of recovered states: a server is started once, or for each state where it ends
+# between.
+
+
+@pytest.mark.parametrize(
+    ("serves_until_let_go", "ran"),
+    [
+        (False, ["publish", "let go", "let go", "publish", "let go"]),
+        (True, ["publish", "let go"] * 3),
+    ],
+)
+def test_a_server_that_was_ended_is_started_for_the_next_state(
+    serves_until_let_go: bool, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts: list[str] = []
+    monkeypatch.setattr(
+        offers_module,
+        "storage_must",
+        lambda _nas, _failure, script, **_words: scripts.append(script),
+    )
+    transport = SimpleNamespace(
+        traits=Traits(ports=(1,), serves_until_let_go=serves_until_let_go),
+        publish_script=lambda _options: "publish",
+        let_go_script=lambda: "let go",
+    )
+    trial: Any = SimpleNamespace(transport=transport, volume_options=None, attachment=None)
+    files = OfferedFiles(trial)
+    first, second = (KernelEngine.__new__(KernelEngine) for _ in range(2))
+    first.nas, second.nas = object(), object()  # type: ignore[assignment]
+    for engine in (first, first, second):
+        with files.shown(engine):
+            pass
+    assert scripts == ran
+
+
+def test_servers_that_end_to_let_go_are_the_ones_that_say_so() -> None:
+    ending = {
+        choice.name
+        for choice in TRANSPORT.choices
+        if "pkill" in choice.value.let_go_script() and choice.value.traits.gives_files
+    }
+    assert ending == {
+        choice.name for choice in TRANSPORT.choices if choice.value.traits.serves_until_let_go
+    }
+
+
+# The drift of a NAS that stays up, by its recoveries' times and by its memory.
+
+
+def _after(times_s: list[float], available_mib: Callable[[], int | None]) -> WalkDocument:
+    """The document of a walk that looks at its NAS after each recovery."""
+    times, document = Times(), WalkDocument()
+    for time_s in times_s:
+        times._recovering_s.append(time_s)
+        document = times.with_drift(document, available_mib=available_mib)
+    return document
+
+
+def test_two_hundred_recoveries_have_a_first_and_a_last_hundred() -> None:
+    short = _after([0.1] * 150 + [0.2] * 49, lambda: 500)
+    assert (short.first_ms, short.last_ms) == (0, 0)
+    longer = _after([0.1] * 150 + [0.2] * 50, lambda: 500)
+    assert (longer.first_ms, longer.last_ms) == (100, 150)
+    longest = _after([0.1] * 150 + [0.2] * 101, lambda: 500)
+    assert (longest.first_ms, longest.last_ms) == (100, 200)
+
+
+def test_the_memory_is_read_once_after_each_hundred() -> None:
+    left = iter((593, 573, 564))
+    assert _after([0.1] * 99, lambda: next(left)).nas_available_mib == ()
+    assert _after([0.1] * 299, lambda: next(left)).nas_available_mib == (593, 573)
+
+
+def test_a_nas_that_is_gone_is_read_at_the_next_recovery() -> None:
+    left = iter((None, None, 593))
+    assert _after([0.1] * 102, lambda: next(left)).nas_available_mib == (593,)
+
+
+def test_an_engine_without_a_nas_has_no_memory() -> None:
+    assert _after([0.1] * 300, lambda: None).nas_available_mib == ()
+
+
+def test_a_block_counts_even_if_it_fails() -> None:
+    times = Times()
+    with pytest.raises(ValueError, match="a bad state"), times.recovering():
+        raise ValueError("a bad state")
+    with times.checking():
+        pass
+    assert (len(times._recovering_s), len(times._checking_s)) == (1, 1)
+    times._recovering_s, times._checking_s = [0.25, 0.5], [0.125]
+    document = times.with_sums(WalkDocument())
+    assert (document.recovering_ms, document.checking_ms) == (750, 125)
