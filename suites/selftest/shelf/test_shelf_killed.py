@@ -1,9 +1,10 @@
-"""A shelf that is killed amid writes: what it acknowledged can be read, and shown again."""
+"""A shelf that is killed or cannot start: what it acknowledged, or its reason, can be read."""
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Reply, Server, build, disk, of_view
 from torture.errors import HarnessError
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import LOG, RECORD_BYTES, Kind, load_recording, read_events
+from torture.machines.shelf.server import Shelf
 
 DISK_BYTES = 1 << 20
 LENGTH = 4096
@@ -89,3 +92,19 @@ def test_a_log_that_is_cut_off_anywhere_is_read_to_its_last_whole_record(folder:
                 continue
             with pytest.raises(HarnessError, match="not in the log"):
                 Server(build(), folder, "view", [disk("d0", source=source)])
+
+
+# The output of a shelf's server is where an error says it is, when the recordings are gone.
+
+
+def test_a_server_that_cannot_start_leaves_its_reason_in_a_file(folder: Path) -> None:
+    logs = folder / "evidence"
+    logs.mkdir()
+    shelf = Shelf(directory=folder / "shelf", socket=folder / "s", logs=logs)
+    with pytest.raises(HarnessError, match="the shelf ended at once") as failure:
+        shelf.start([ShelfDisk(serial="d", size_mib=64)], view=folder / "no.view.json")
+    shelf.stop()
+    shutil.rmtree(shelf.directory)
+    name = failure.value.hint.removeprefix("read ")
+    assert Path(name).parent == logs
+    assert "no.view.json" in Path(name).read_text()
