@@ -1,0 +1,273 @@
+"""Tools as they are typed: plan, run, bisect and judge, each with its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.unit.facts.measured_runs import make_run
+from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.records.test_damaged_evidence import LAST_WORDS, WHOLE, store
+from torture.checkout import CHECKOUT
+from torture.deadlines import wait_until_true
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import READBACK
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.trials_file import append_record
+from torture.records.scoring.score import score
+from torture.trials.bisect.searched_versions import PackagedVersions
+from torture.trials.bisect.suite_trier import SuiteTrier
+
+DEADLINE_S = 60
+
+
+def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
+    return LAUNCHER.run(
+        CHECKOUT / "tools" / "plan", *arguments, "--results", results,
+        environment=os.environ | {"COLUMNS": "80"},
+    )  # fmt: skip
+
+
+def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
+    make_run(tmp_path, "20260101-000000-aaaa", jobs=2, trials=5, timings={"check": 72_000})
+    done = plan(
+        *("--rate", "0.01", "--until", "upper<0.01", "--versus", "0.05", "--cells", "12"),
+        results=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    rows = [line.split() for line in done.stdout.splitlines()]
+    for cuts, time in (("368", "44 h 10 min"), ("299", "35 h 53 min"), ("535", "64 h 12 min")):
+        assert any(cuts in row and " ".join(row).endswith(time) for row in rows), (cuts, time)
+    assert "100 cuts an hour, as the last 5 trials here" in done.stdout
+
+
+def test_a_disaster_among_cells_that_lose_has_a_number_of_cuts(tmp_path: Path) -> None:
+    done = plan(
+        *("--rate", "0", "--versus", "0.6", "--cells", "40", "--lossy", "4"), results=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "but 4 cells of all rates" in " ".join(done.stdout.split())
+    assert "at most 0 %" not in done.stdout
+
+
+def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
+    done = plan("--rate", "0.01", results=tmp_path)
+    assert done.returncode == 0
+    assert "368" in done.stdout
+    assert "next: tools/run suites/powercut" in done.stdout
+    assert "time for" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--rate", "1.5"), "1.5 is not between 0 and 1"),
+        (("--until", "upper>0.01"), "ask 'upper<'"),
+        ((), "give a rate"),
+        (("--rate", "0"), "a rate of 0 needs --versus"),
+        (("--rate", "0", "--versus", "0.6", "--cells", "4", "--lossy", "4"), "at most 3 others"),
+        (("--rate", "0.01", "--versus", "0.01"), "equal"),
+    ],
+)
+def test_the_tool_refuses_questions_without_sense(
+    arguments: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    done = plan(*arguments, results=tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# `tools/run` refuses mistakes before it sets anything up.
+
+Started = Callable[..., int]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """Runs the tool's `main` with these arguments, over a set-up that fails."""
+
+    def run(*arguments: str) -> int:
+        def fail(**_: object) -> bool:
+            raise HarnessError("the set-up began")
+
+        monkeypatch.setattr("torture.setup.provision.provision", fail)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        code: int = runpy.run_path(str(CHECKOUT / "tools" / "run"))["main"]([*arguments])
+        return code
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--cell", "iscsi-always-noslog-btfrs-bothdie"), "ERROR: --cell: 'btfrs' in "),
+        (("--cell=icsi", "--collect-only"), "ERROR: --cell: 'icsi' in "),
+        (("--matrix", "quik"), "'quik' is not one of quick, default, full"),
+        (("--axis", "logbais=throughput"), "ERROR: --axis: no axis is called 'logbais'"),
+        (
+            ("--axis", "recordsize=record4k", "--cell", "iscsi-always-noslog-btrfs-bothdie"),
+            "--axis: ",
+        ),
+        (("--zfs", "/nowhere"), "--zfs: there is no folder /nowhere; known are: 2.3.9"),
+        (
+            ("--zfs=2.1.11", "--axis", "zvol_use_blk_mq=blkmq"),
+            "ERROR: --zfs: OpenZFS 2.1.11 has no",
+        ),
+        (("--property", "sync=always"), "ERROR: --property: sync is an axis of its own"),
+        (("--tunable", "zil_slog_bulk"), "ERROR: --tunable: 'zil_slog_bulk' is no setting"),
+        (("--cell",), "--cell: expected one argument"),
+    ],
+)
+def test_a_typo_is_refused_before_the_set_up(
+    started: Started, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert started("suites/powercut", *arguments) == pytest.ExitCode.USAGE_ERROR
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("suites/selftest", "-k", "not matrix", "-m", "pure", "--cel", "x"),
+        ("suites/powercut", "--matrix", "quick", "--trials=3", "--axis", "logbias=throughput"),
+        ("suites/powercut", "--property", "recordsize=8K", "--tunable=zil_slog_bulk=1"),
+        ("suites/powercut", "--zfs", str(CHECKOUT)),
+    ],
+)
+def test_the_set_up_begins_where_only_pytest_can_tell(
+    started: Started, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert started(*arguments) == 4
+    assert capsys.readouterr().err == "set-up failed: the set-up began\n"
+
+
+# `tools/bisect` as it is typed: its options, and the refusal of versions that it cannot search.
+
+
+def bisect(state: Path, *, good: str, bad: str) -> subprocess.CompletedProcess[str]:
+    return LAUNCHER.run(
+        CHECKOUT / "tools" / "bisect", "iscsi-always-noslog-btrfs-bothdie", "--vary", "zfs",
+        "--good", good, "--bad", bad, "--state", state, "--", "--duration", "2",
+    )  # fmt: skip
+
+
+def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    done = bisect(tmp_path, good="2.1.11", bad="9.9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no version 9.9 is packaged" in done.stderr
+    assert "known: 2.1.11, 2.3.2" in done.stderr
+
+
+def test_the_suites_options_belong_to_the_question(tmp_path: Path) -> None:
+    bisect(tmp_path, good="2.1.11", bad="9.9")
+    question = json.loads((tmp_path / "bisect.jsonl").read_text())
+    assert question["others"] == ["--duration", "2"]
+    done = bisect(tmp_path, good="2.3.2", bad="9.9")
+    assert "is of another search" in done.stderr
+
+
+def test_a_version_that_does_not_build_is_left_out_with_the_builders_words(tmp_path: Path) -> None:
+    trier = SuiteTrier(
+        versions=PackagedVersions(names=("no-tree", "2.3.9")),
+        cell="iscsi-always-noslog-btrfs-bothdie",
+        option="--zfs",
+        trials=1,
+        seed=1,
+        folder=tmp_path,
+    )
+    step = trier.try_version(0, batch=0)
+    assert (step.version, step.trials) == ("no-tree", 0)
+    assert step.skipped.startswith(f"it cannot be built, see {tmp_path / 'no-tree-0'}")
+    assert "known are: 2.3.9, 2.1.11" in step.skipped
+
+
+def test_a_search_that_is_killed_leaves_neither_a_build_nor_trials(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = (
+        "import sys; from pathlib import Path; from torture.trials.bisect import suite_trier\n"
+        "suite_trier._run(('sh', '-c', 'echo $$; exec sleep 60'), Path(sys.argv[1]), deadline_s=60)"
+    )
+    search = subprocess.Popen([sys.executable, "-c", code, log], cwd=CHECKOUT)
+    assert wait_until_true(
+        lambda: log.exists() and log.read_text().endswith("\n"), deadline_s=30, poll_s=0.1
+    )
+    trials = Path("/proc", log.read_text().strip(), "cmdline")
+    assert b"sleep" in trials.read_bytes()
+    search.kill()
+    search.wait(10)
+    assert wait_until_true(lambda: not _is_there(trials), deadline_s=10, poll_s=0.1)
+
+
+def _is_there(command: Path) -> bool:
+    """Whether a process runs; a zombie's command is empty."""
+    try:
+        return bool(command.read_bytes())
+    except OSError:
+        return False
+
+
+# `tools/judge` as it is typed, over one trial and over nothing.
+
+
+def judge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    """An intact trial, whose run has it as corrupted."""
+    run = RunLayout(folder=tmp_path / "run")
+    folder = store(run.evidence, WHOLE, LAST_WORDS)
+    was = changed(score(folder, timings={}), verdict=Verdict.CORRUPTED, lost=2)
+    append_record(run.trials_file, was)
+    return folder
+
+
+def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
+    done = judge(trial)
+    assert done.returncode == 0, done.stderr
+    name, then, now, *_ = done.stdout.splitlines()
+    assert (name, then) == (trial.name, "  then: corrupted, 2 of 6 lost")
+    assert now == "  now:  intact, 0 of 6 lost"
+
+
+def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
+    (trial / READBACK).unlink()
+    done = judge(trial)
+    assert done.returncode == 0, done.stderr
+    reasons = score(trial, timings={}).reasons
+    assert reasons
+    assert done.stdout.splitlines()[3:] == [f"  {reason}" for reason in reasons]
+
+
+def test_a_trial_that_its_run_does_not_know_is_judged_all_the_same(trial: Path) -> None:
+    RunLayout.of_evidence(trial).trials_file.unlink()
+    done = judge(trial)
+    assert done.returncode == 0, done.stderr
+    assert "then: its run has no record of it" in done.stdout
+
+
+def test_the_records_of_a_run_are_not_written_from_one_trial(trial: Path) -> None:
+    refused = judge(trial, "--write")
+    assert refused.returncode == 2
+    assert "--write takes a run" in refused.stderr
+
+
+def test_a_folder_that_holds_neither_is_bad_input_as_for_the_other_tools(tmp_path: Path) -> None:
+    refused = judge(tmp_path)
+    assert refused.returncode == 2
+    assert "no trials in" in refused.stderr
+    assert "Traceback" not in refused.stderr
