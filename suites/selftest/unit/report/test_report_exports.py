@@ -38,7 +38,6 @@ from torture.report.reading.text import escaped
 
 CELLS = cells_of(Matrix.DEFAULT)
 RECORDS = tuple(make_records(300, cells=CELLS, seed=8))
-FIGURES = re.compile(r"(\d+)/(\d+) ")
 HOSTILE = (
     "=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "<script>alert(1)</script>",
     "a | b `c`\nd", "]]>&amp;\"'", "\x00\x01\x1b[31m\x7f\u202e", "\U0001f600 größer", "x,\"y\"\r\nz",

@@ -22,9 +22,7 @@ from torture.trials.trial.walk.engines.ranges import Ranges
 
 _MIB = 1024 * 1024
 _STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})
-_LOSSY = CrashState(recording=Path("life-1"), cut=1, seed=0, disks={"data0": explicit()})
 _GOOD = Recovered(is_imported=True, content="a" * 32)
-_BAD = Recovered(is_imported=True, content="b" * 32)
 _ANSWER = (
     '{"import": 0, "volume": 0, "export": 0, "content": "%s", "bytes": 1, "import_us": 1, '
     '"volume_us": 1, "read_us": 1, "export_us": 1, "state": 7, "errors": 0}'
