@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from suites.selftest.unit.good_evidence import RECORDED, evidence
+from suites.selftest.unit.good_evidence import RECORDED, evidence, output_of
 from torture.choices.administration import CHOICES
 from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.matrix.cells import Cell
@@ -23,11 +23,7 @@ CELL = "iscsi-standard-noslog-raidz1-expand-btrfs-nasonly"
 def outputs_of(case: str) -> list[ToolOutput]:
     """The printed answers of a trial, by the name of its operation and of its outcome."""
     raw = json.loads((RECORDED / "administration" / f"{case}.json").read_text())
-    names = [field.name for field in fields(ToolOutput)]
-    return [
-        ToolOutput(**({name: one[name] for name in names} | {"argv": tuple(one["argv"])}))
-        for one in raw
-    ]
+    return [output_of(one) for one in raw]
 
 
 def read(case: str, outputs: list[ToolOutput]) -> Outcome:

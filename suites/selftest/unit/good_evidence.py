@@ -22,11 +22,18 @@ FILES = 3
 BLOCK_BYTES = 4096
 
 
-def tool(step: Step, case: str, **changes: Any) -> ToolOutput:
-    raw = json.loads((RECORDED / f"{case}.json").read_text())
+def output_of(raw: dict[str, Any]) -> ToolOutput:
+    """An output as it was recorded, without the notes beside it."""
     known = {field.name: raw[field.name] for field in fields(ToolOutput)}
-    output = ToolOutput(**(known | {"argv": tuple(raw["argv"]), "step": step}))
-    return replace(output, **changes)
+    return ToolOutput(**(known | {"argv": tuple(raw["argv"])}))
+
+
+def recording(case: str) -> ToolOutput:
+    return output_of(json.loads((RECORDED / f"{case}.json").read_text()))
+
+
+def tool(step: Step, case: str, **changes: Any) -> ToolOutput:
+    return replace(recording(case), step=step, **changes)
 
 
 def failed_disk(*, after_unmount: bool = False) -> ToolOutput:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.good_evidence import recording
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import Attempt
 from torture.oracles.verdict.mount import parse_mount
@@ -18,7 +18,6 @@ from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zpool import parse_import
 from torture.oracles.verdict.unreadable import UnreadableError
 
-RECORDED = Path(__file__).resolve().parents[2] / "recorded"
 IMPORTS = {
     "import-ok": Attempt(is_done=True),
     "import-rewound": Attempt(
@@ -90,12 +89,6 @@ MOUNTS = {
     "zfs-no-labels": None,
     "no-device": None,
 }
-
-
-def recording(case: str) -> ToolOutput:
-    raw = json.loads((RECORDED / f"{case}.json").read_text())
-    known = {field.name: raw[field.name] for field in fields(ToolOutput)}
-    return ToolOutput(**(known | {"argv": tuple(raw["argv"])}))
 
 
 STATUS = recording("zpool/status-scrubbed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.administered import CASES, administration_of, outputs_of
-from suites.selftest.unit.good_evidence import RECORDED
+from suites.selftest.unit.good_evidence import RECORDED, output_of
 from suites.selftest.unit.status_as_text import in_text
 from torture.choices.administration.protocol import Printed
 from torture.choices.filesystems.btrfs import parse_btrfs_check
@@ -62,10 +62,8 @@ def spoiled(text: str, changes: Spoilt) -> str:
 
 def recorded(folder: str) -> Iterator[ToolOutput]:
     """A folder's recorded outputs."""
-    names = [field.name for field in fields(ToolOutput)]
     for path in sorted((RECORDED / folder).glob("*.json")):
-        raw = json.loads(path.read_text())
-        yield ToolOutput(**({name: raw[name] for name in names} | {"argv": tuple(raw["argv"])}))
+        yield output_of(json.loads(path.read_text()))
 
 
 OUTPUTS = {name: list(recorded(name)) for name in
