@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from torture.choices.matrix.cells import Cell
@@ -89,12 +88,7 @@ class Controls:
         self.campaign = self.begin(_specs(), jobs=2)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def begin(self, specs: Sequence[TrialSpec], *, jobs: int = 1) -> Campaign:

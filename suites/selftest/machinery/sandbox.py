@@ -11,7 +11,6 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from torture.checkout import CHECKOUT
@@ -39,12 +38,7 @@ class Stage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def play(self, scene: str, *, scratch: Path, deadline_s: float) -> Any:

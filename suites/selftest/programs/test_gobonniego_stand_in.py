@@ -125,15 +125,19 @@ def test_the_files_it_leaves_are_read_to_the_end(scene: Scene) -> None:
     assert scene.read() == "read ./bonnie.0\ncomplete\n"
 
 
-def test_unreadable_files_are_reported(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("tool", "said"), [("cat", "$1"), ("find", "./below")])
+def test_files_that_cannot_be_read_or_listed_are_reported(
+    tool: str, said: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = scene.directory / "gobonniego"
     left.mkdir()
     (left / "bonnie.0").write_bytes(b"left")
-    failing = scene.run / "cat"
-    failing.write_text('#!/bin/sh\necho "cat: $1: Input/output error" >&2\nexit 1\n')
+    failing = scene.run / tool
+    failing.write_text(f'#!/bin/sh\necho "{tool}: {said}: Input/output error" >&2\nexit 1\n')
     failing.chmod(0o755)
     monkeypatch.setenv("PATH", str(scene.run), prepend=os.pathsep)
-    assert scene.read() == "failed cat: ./bonnie.0: Input/output error\ncomplete\n"
+    place = said.replace("$1", "./bonnie.0")
+    assert scene.read() == f"failed {tool}: {place}: Input/output error\ncomplete\n"
 
 
 def test_a_folder_that_cannot_be_entered_is_said(scene: Scene) -> None:
@@ -141,18 +145,6 @@ def test_a_folder_that_cannot_be_entered_is_said(scene: Scene) -> None:
     left = scene.directory / "gobonniego"
     left.symlink_to(left)
     assert scene.read() == f"failed {left}: it cannot be entered\ncomplete\n"
-
-
-def test_files_that_find_cannot_list_are_reported(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = scene.directory / "gobonniego"
-    left.mkdir()
-    failing = scene.run / "find"
-    failing.write_text('#!/bin/sh\necho "find: ./below: Input/output error" >&2\nexit 1\n')
-    failing.chmod(0o755)
-    monkeypatch.setenv("PATH", str(scene.run), prepend=os.pathsep)
-    assert scene.read() == "failed find: ./below: Input/output error\ncomplete\n"
 
 
 def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:

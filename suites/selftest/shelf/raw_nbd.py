@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _DEADLINE_S = 10.0
@@ -35,12 +34,7 @@ class RawClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

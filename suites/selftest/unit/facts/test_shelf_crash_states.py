@@ -23,12 +23,12 @@ VOLATILE = dict.fromkeys(NAMES, Persistence.VOLATILE)
 Owners = tuple[tuple[int, ...], ...]
 
 
-def recording_of(log: Log) -> Recording:
+def recording_of(log: Log, *, names: Sequence[str] = NAMES) -> Recording:
     return Recording(
         folder=Path("life-1"),
         disks=tuple(
             RecordedDisk(name=name, size=SECTORS * SECTOR, sector=SECTOR, physical_sector=SECTOR)
-            for name in NAMES
+            for name in names
         ),
         events=tuple(log.events),
     )
@@ -184,19 +184,10 @@ def test_each_hundred_of_a_walk_has_states_of_all_cuts() -> None:
 DISKS = ("data0", "slog0")
 
 
-def recorded(log: Log) -> Recording:
-    return Recording(
-        folder=Path("life-1"),
-        disks=tuple(
-            RecordedDisk(name=name, size=SECTOR * SECTORS, sector=SECTOR, physical_sector=SECTOR)
-            for name in DISKS
-        ),
-        events=tuple(log.events),
-    )
-
-
 def count_of(log: Log, *, cut: int | None = None, disks: tuple[str, ...] = DISKS) -> int:
-    return count_crash_states(recorded(log), cut=log.last if cut is None else cut, disks=disks)
+    return count_crash_states(
+        recording_of(log, names=DISKS), cut=log.last if cut is None else cut, disks=disks
+    )
 
 
 def test_every_choice_of_uncovered_writes_is_a_state() -> None:
