@@ -11,10 +11,11 @@ from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
 from torture.facts.linux.kernels import Kernels
-from torture.facts.zfs.versions import DEFAULT
+from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RunLayout
@@ -41,6 +42,7 @@ def replay(
     zfs: str = "",
     linux: str = "",
     around: int = 0,
+    progress: Callable[[str], None] = lambda _step: None,
     site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
 ) -> tuple[TrialRecord, Path]:
     """Recover and check the disks of an evidence folder again, in a run of its own.
@@ -48,7 +50,8 @@ def replay(
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
     its seed instead: with the same load and plan, but with times of its own. Its record suffices
     for that. `zfs`: another version for the NAS. `linux`: another kernel for both machines.
-    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too.
+    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too;
+    `progress` gets the steps of a build that they may need.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
@@ -57,6 +60,8 @@ def replay(
     spec = repeated_spec(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
     lab = settings_of(RunLayout.of_evidence(evidence).folder)
     lab = with_versions(lab, zfs=zfs, linux=linux)
+    if spec.task.recovers_on_host:
+        ensure_recovery_programs(zfs_version(lab.zfs), progress=progress)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
