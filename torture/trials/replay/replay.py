@@ -50,8 +50,8 @@ def replay(
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
     its seed instead: with the same load and plan, but with times of its own. Its record suffices
     for that. `zfs`: another version for the NAS. `linux`: another kernel for both machines.
-    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too;
-    `progress` gets the steps of a build that they may need.
+    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too. They may
+    need a build, of which `progress` gets the steps.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
