@@ -1,4 +1,4 @@
-"""All that this checkout prints of what is published or recorded, as files that `diff` compares.
+"""All that this checkout prints of published and recorded trials, as files that `diff` compares.
 
     python -m suites.selftest.golden OUT
 

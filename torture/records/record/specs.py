@@ -61,7 +61,7 @@ class TrialSpec:
 
     def __post_init__(self) -> None:
         if self.draw not in DRAWS:
-            raise ValueError(f"draw {self.draw} is none of {DRAWS}; commit 75e50dc5 has 2, too")
+            raise ValueError(f"draw {self.draw} is not in {DRAWS}; commit 75e50dc5 has 2, too")
         if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:

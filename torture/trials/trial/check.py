@@ -107,7 +107,7 @@ def check(
     is_sound = True
     if trial.has_own_filesystem:
         if trial.fault is not None:
-            plant(client, trial.fault.before_mount.replace("{device}", trial.device))
+            _plant_on_disk(trial, client, trial.fault.before_mount)
         # before the mount, which writes to the filesystem and silently mends it
         first = trial.filesystem.first_check
         if first is not None:
@@ -127,8 +127,7 @@ def check(
             _repair(trial, evidence, client)
     else:
         if trial.fault is not None:
-            device = trial.attachment.device or ""  # files have none, nor a script that names it
-            plant(client, trial.fault.before_read_back.replace("{device}", device))
+            _plant_on_disk(trial, client, trial.fault.before_read_back)
         _read_back(trial, evidence, client, read_back=read_back or client.run)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:
@@ -136,6 +135,11 @@ def check(
             client.detach(disk)
         vm_boots(Step.BOOT_AFTER_REPAIR)
     return is_sound and _REMARKABLE.search(log.stdout) is None
+
+
+def _plant_on_disk(trial: Trial, client: Machine, script: str) -> None:
+    """Run a fault's script; `{device}` in it is the client's disk. Without a disk no script names it."""
+    plant(client, script.replace("{device}", trial.attachment.device or ""))
 
 
 def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
@@ -185,7 +189,7 @@ def _mount_read_umount(
     if mounted.exit_code != 0:
         return False
     if trial.fault is not None and not after_repair:
-        plant(client, trial.fault.before_read_back)
+        _plant_on_disk(trial, client, trial.fault.before_read_back)
     if filesystem.scrub is not None and not after_repair:
         evidence.observe_to_end(
             client, Step.FS_SCRUB, filesystem.scrub, deadline_s=_CHECK_DEADLINE_S

@@ -183,3 +183,18 @@ def test_machines_are_of_the_images_that_server_and_load_need(
     name: str, images: dict[str, str]
 ) -> None:
     assert trial_of(name).images == images
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_script_on_a_disk_names_the_clients_one(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial, planted = trial_of(fault.cell), list[str]()
+    monkeypatch.setattr(check_module, "plant", lambda _client, script: planted.append(script))
+    scripts = (fault.before_mount, fault.before_read_back)
+    client: Any = None
+    for script in scripts:
+        check_module._plant_on_disk(trial, client, script)
+    device = trial.attachment.device
+    assert device or not any("{device}" in script for script in scripts)
+    assert planted == [script.replace("{device}", str(device)) for script in scripts]
