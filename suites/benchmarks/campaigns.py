@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import Until

@@ -19,8 +19,8 @@ from suites.benchmarks.figures import Figures
 from suites.benchmarks.settings import Settings
 from suites.selftest.programs.dask_cluster import WITH_US, Cluster
 from torture.checkout import CHECKOUT
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import cells_of
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_layout import LATEST, TRIALS_FILE

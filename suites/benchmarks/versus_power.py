@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from torture.facts.stats.comparison import SIGNIFICANT
-from torture.facts.stats.families import corrected, one_sided
-from torture.facts.stats.power import lossy_rates, power
+from torture.facts.stats.comparison import SIGNIFICANT, corrected, one_sided
+from torture.facts.stats.planning import lossy_rates, power
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import Until, sequential_rate_of
 

@@ -16,7 +16,7 @@ from fixtures.trees import zfs_of_side
 from suites.knownbugs.conftest import CutSide
 from torture.choices.experiments import KNOWN_BUGS
 from torture.choices.experiments.protocol import KnownBug, Side
-from torture.machines.images.sources.zfs_trees import ChosenZfs
+from torture.machines.images.source_trees import ChosenZfs
 from torture.records.scoring.detection import Outcome, detect
 
 

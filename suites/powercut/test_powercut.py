@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from fixtures.campaigns import Running
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.outcome_in_words import breaches_in_words

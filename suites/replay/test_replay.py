@@ -11,8 +11,8 @@ verdict. A difference between two recoveries makes the trial inconclusive.
 from __future__ import annotations
 
 from fixtures.campaigns import Running
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 
 
 def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) -> None:

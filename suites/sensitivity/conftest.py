@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from fixtures.asked import asked_choices
 from fixtures.campaigns import Running, begun_campaign, run_alone, selected
 from fixtures.cells import why_out_of_reach
+from fixtures.early_options import asked_choices
 from fixtures.experiments import outcomes, print_outcomes, runs_key
 from fixtures.options import Options, refuse_options
 from fixtures.states import chosen_walk
 from torture.choices.experiments import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
-from torture.machines.images.sources.zfs_trees import choose_zfs
+from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule

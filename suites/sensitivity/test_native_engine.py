@@ -26,7 +26,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
 from torture.facts.states.states import distinct_states, drawn
 from torture.facts.zfs.versions import DEFAULT
-from torture.machines.images.sources.zfs_trees import choose_zfs
+from torture.machines.images.source_trees import choose_zfs
 from torture.machines.nas.pool import pool_disks
 from torture.trials.plan.draw import draw_planted
 from torture.trials.trial.shared.archive import unpack_recordings

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Group
 
-from fixtures.brought import brought_by
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
 from fixtures.states import WALK_OPTIONS
+from fixtures.user_files import brought_by
 from suites.speed.narrowing import NarrowingSchedule
 from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, GOBONNIEGO, QUESTIONS, QUICK, Question, cell_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from torture.choices.matrix.cells import Cell
 from torture.facts.speed import published
-from torture.facts.speed.gobonniego_jobs import gobonniego_jobs
+from torture.facts.speed.jobs import gobonniego_jobs
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredPlace
 from torture.facts.speed.published import Curve, PublishedTable, Sweep

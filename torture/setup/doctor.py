@@ -25,10 +25,9 @@ from torture.machines.host.abilities import (
     choose_network,
     probe_accelerator,
 )
-from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
 from torture.machines.host.native import find_shelf_plugin
 from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
-from torture.machines.host.scratch import default_base
+from torture.machines.host.scratch import CACHE_VARIABLE, cache_root, default_base
 from torture.machines.images import IMAGES, GuestImage, find
 from torture.machines.images.cache import ROOM_BYTES
 from torture.setup.findings import Finding, Probe, find_all, lack, note, ok

@@ -32,7 +32,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.records.record.specs import TrialSpec
 from torture.shell import wait_for_path
-from torture.trials.trial.prepared import ready_machines
+from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.promises.proof import prove
 from torture.trials.trial.setup import plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -44,7 +44,7 @@ def test_a_worker_knows_its_choices_and_the_run_names_its_files() -> None:
         "from torture.discovery import extra_digests\n"
         f"given = dict(cell={CELL!r}, index=0, seed=1, load_ms=500, survive_ms=1, draw=3)\n"
         "spec = TrialSpec.from_json(given)\n"
-        "from torture.choices.matrix.guarantees import guarantee_of\n"
+        "from torture.choices.matrix.cell_terms import guarantee_of\n"
         "print(json.dumps([spec.cell.name, guarantee_of(spec.cell), extra_digests()]))\n"
     )
     done = python("-c", source, extra=EXAMPLE)

@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from torture.checkout import CHECKOUT
-from torture.machines.host.cache_root import own_cache_root
+from torture.machines.host.scratch import own_cache_root
 
 DEADLINE_S = 240
 """For a cold mypy on a busy machine; with its cache it needs two seconds."""

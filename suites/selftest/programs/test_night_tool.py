@@ -14,7 +14,7 @@ from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
-from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.shards import Shard
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE

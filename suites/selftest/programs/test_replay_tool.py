@@ -30,7 +30,7 @@ def replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replayed:
 
     def run(record: TrialRecord) -> int:
         monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
-        monkeypatch.setattr("torture.trials.replay.from_record.first_record", lambda *_: SOUND)
+        monkeypatch.setattr("torture.trials.replay.replay.first_record", lambda *_: SOUND)
         monkeypatch.setattr(
             "torture.trials.replay.replay.replay", lambda *_, **__: (record, tmp_path)
         )
@@ -74,7 +74,7 @@ def test_machines_to_hold_get_the_evidence_and_nothing_is_judged(
         return 0
 
     monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
-    monkeypatch.setattr("torture.trials.replay.hold.hold", hold)
+    monkeypatch.setattr("torture.trials.replay.serve.hold", hold)
     argv = ["tools/replay", "--hold", "--zfs", "2.4.4", "--linux", "bookworm", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -54,7 +54,7 @@ def test_a_defect_of_the_tool_is_no_comparison(run: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> int:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("torture.report.terminal.comparing.print_run_comparison", broken)
+    monkeypatch.setattr("torture.report.terminal.comparison_table.print_run_comparison", broken)
     monkeypatch.setattr("sys.argv", ["report", "--compare", str(run), str(run)])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(CHECKOUT / "tools" / "report"), run_name="__main__")

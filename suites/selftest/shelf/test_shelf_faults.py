@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 import nbd
 
 from suites.selftest.unit.audit_story import BLOCK, uberblock, zil_block
-from torture.facts.recording.accounting import keep_all
+from torture.facts.recording.certain_content import CertainContent, Patch
 from torture.facts.recording.crash_state import write_crash_state
-from torture.facts.recording.disks import DiskFault, ShelfDisk
+from torture.facts.recording.disks import DiskFault, ShelfDisk, keep_all
 from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.facts.recording.model import writes_until
-from torture.facts.recording.remains import Patch, Remains
 from torture.facts.recording.roles import Role
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.recovery import spoil
@@ -113,13 +112,13 @@ _DISKS = (ShelfDisk(serial="data0", size_mib=64), ShelfDisk(serial="data1", size
 _SECTOR = 512
 
 
-def _swapped(remains: Remains) -> tuple[Patch, ...]:
+def _swapped(remains: CertainContent) -> tuple[Patch, ...]:
     """The disk's last write over its first place, and what was there before in its own."""
     cut = remains.cut
     *_, last = writes_until(remains.recording.events, disk=remains.disk, cut=cut)
     return (
         Patch(offset=0, content=remains.payload(last)),
-        Patch(offset=last.offset, content=remains.held_before(last)),
+        Patch(offset=last.offset, content=remains.content_before(last)),
     )
 
 

@@ -17,8 +17,7 @@ from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
 from torture.machines.nas.devices import LOG_PROFILES
-from torture.machines.shelf.connection import Connection
-from torture.machines.shelf.control import FreezeOn
+from torture.machines.shelf.control import Connection, FreezeOn
 from torture.machines.shelf.server import Shelf
 
 _BLOCK = bytes(4096)

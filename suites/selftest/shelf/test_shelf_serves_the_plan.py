@@ -17,9 +17,9 @@ from torture.facts.recording.crash_state import (
     write_crash_state,
 )
 from torture.facts.recording.disks import ShelfDisk
-from torture.machines.shelf.connection import Connection
+from torture.machines.shelf.control import Connection
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.promises.served import require_planned
+from torture.trials.trial.promises.proof import require_planned
 
 DISK = ShelfDisk(serial="d0", size_mib=1, physical_sector_bytes=4096)
 WRITES = 12

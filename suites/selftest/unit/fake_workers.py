@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from suites.selftest.unit.made_records import trial_record
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Until
 from torture.oracles.verdict.verdicts import Verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from suites.selftest.unit.made_records import trial_record
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.speed.jobs import SpeedJob
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob, MeasuredPlace
 from torture.records.record.trials import Origin, TrialRecord

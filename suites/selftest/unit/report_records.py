@@ -11,8 +11,8 @@ from typing import Any
 
 from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.axes import FATE, SLOG, SYNC
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut

@@ -98,7 +98,7 @@ def test_no_two_rooms_have_modules_of_one_name_for_different_things() -> None:
         "torture.setup.doctor",
         "torture.setup.provision",
         "torture.machines.host.native",
-        "fixtures.asked",
+        "fixtures.early_options",
     ],
 )
 def test_setting_up_needs_the_standard_library_only(module: str) -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.asked import refuse_before_setup
+from fixtures.early_options import refuse_before_setup
 from fixtures.options import read_options
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.stats.sequential import Until
-from torture.machines.images.sources.linux_trees import choose_linux
-from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
+from torture.machines.images.source_trees import ChosenZfs, SourceTree, choose_linux
 from torture.records.schedules import order_of
 
 

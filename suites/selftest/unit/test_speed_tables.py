@@ -26,7 +26,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.schedules.protocol import Schedule
 from torture.records.tasks.measure_task import MeasureOrder
-from torture.trials.campaign.continued import settle
+from torture.trials.campaign.continued_run import settle
 from torture.trials.plan.draw import draw_measured
 
 

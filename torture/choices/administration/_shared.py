@@ -6,7 +6,7 @@ from typing import Any
 
 from torture.choices.volumes import POOL
 from torture.oracles.audit.invariants import Invariant
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 OTHER = f"{POOL}/other"
 """A dataset beside the client's volume, which is unaffected by it."""

@@ -14,7 +14,7 @@ from torture.choices.administration.protocol import (
 from torture.choices.volumes import POOL, VOLUME
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 # `zfs clone` of a snapshot of the client's volume.
 #

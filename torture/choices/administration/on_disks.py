@@ -25,7 +25,7 @@ from torture.choices.administration.protocol import (
 from torture.choices.volumes import POOL
 from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 
 # `zpool attach` of a disk to a disk or a mirror, resilvered block by block or sequentially.

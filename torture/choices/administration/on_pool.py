@@ -15,7 +15,7 @@ from torture.choices.administration.protocol import (
 from torture.choices.volumes import POOL
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.recording.events import Kind
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 # `zpool checkpoint`: the pool's state is kept as it is. `-d`: blocks that only it kept are
 # freed.

@@ -26,8 +26,8 @@ from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.oracles.audit.invariants import Invariant
-from torture.oracles.verdict.pool_tools.status import CLASSES, pool_in
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.pool_tools.zpool import CLASSES, pool_in
+from torture.oracles.verdict.verdicts import UnreadableError
 
 SPARES = "spare"
 """The serials of the disks that the NAS has beside those of the pool begin so."""

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import parse_choices, with_choices
+from torture.facts.recording.certain_content import CertainContent, Patch
 from torture.facts.recording.crash_state import DiskState
 from torture.facts.recording.disks import DiskFault
-from torture.facts.recording.remains import Patch, Remains
 from torture.facts.zfs.versions import DEFAULT
 
-Spoiler = Callable[[Remains], tuple[Patch, ...]]
+Spoiler = Callable[[CertainContent], tuple[Patch, ...]]
 """A write over the first data disk, after the cut and before the NAS comes back.
 
 Raises `HarnessError` where the disk holds no suitable block.

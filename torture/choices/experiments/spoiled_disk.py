@@ -9,8 +9,8 @@ from typing import NamedTuple
 from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
+from torture.facts.recording.certain_content import CertainContent, Patch
 from torture.facts.recording.model import Write
-from torture.facts.recording.remains import Patch, Remains
 from torture.facts.recording.roles import VOLUME_BLOCK_BYTES
 
 _LINE = b"this one is at rest\n"
@@ -35,9 +35,9 @@ class _Block(NamedTuple):
         return self.write.offset + self.place
 
 
-def _untouched(remains: Remains, *, blocks: int) -> list[_Block]:
+def _untouched(certain: CertainContent, *, blocks: int) -> list[_Block]:
     """The last committed blocks of the untouched file. Raises `HarnessError` if they are fewer."""
-    found = list(islice(_every_untouched(remains), blocks))
+    found = list(islice(_every_untouched(certain), blocks))
     if len(found) < blocks:
         raise HarnessError(
             f"of the untouched file {len(found)} blocks were committed, not {blocks}"
@@ -45,49 +45,49 @@ def _untouched(remains: Remains, *, blocks: int) -> list[_Block]:
     return found
 
 
-def _every_untouched(remains: Remains) -> Iterator[_Block]:
-    for write in reversed(remains.committed_writes()):
-        content = remains.payload(write)  # neighbours may have been merged
+def _every_untouched(certain: CertainContent) -> Iterator[_Block]:
+    for write in reversed(certain.committed_writes()):
+        content = certain.payload(write)  # neighbours may have been merged
         for place in range(0, write.length, VOLUME_BLOCK_BYTES):
             block = content[place : place + VOLUME_BLOCK_BYTES]
             if block.count(_LINE) >= _LINES_OF_A_BLOCK:
                 yield _Block(write, place, block)
 
 
-def _before(remains: Remains, block: _Block) -> bytes:
+def _before(certain: CertainContent, block: _Block) -> bytes:
     """The content of the block's place before it was written."""
-    return remains.held_before(block.write)[block.place : block.place + VOLUME_BLOCK_BYTES]
+    return certain.content_before(block.write)[block.place : block.place + VOLUME_BLOCK_BYTES]
 
 
-def _flipped(remains: Remains) -> tuple[Patch, ...]:
-    [block] = _untouched(remains, blocks=1)
-    place = _INTO_THE_BLOCK // remains.sector_bytes * remains.sector_bytes
-    sector = bytearray(block.content[place : place + remains.sector_bytes])
+def _flipped(certain: CertainContent) -> tuple[Patch, ...]:
+    [block] = _untouched(certain, blocks=1)
+    place = _INTO_THE_BLOCK // certain.sector_bytes * certain.sector_bytes
+    sector = bytearray(block.content[place : place + certain.sector_bytes])
     sector[_INTO_THE_BLOCK - place] ^= 1
     return (Patch(offset=block.offset + place, content=bytes(sector)),)
 
 
-def _stale(remains: Remains) -> tuple[Patch, ...]:
-    block = remains.needed_log()
-    return (Patch(offset=block.offset, content=remains.held_before(block)),)
+def _stale(certain: CertainContent) -> tuple[Patch, ...]:
+    block = certain.needed_log()
+    return (Patch(offset=block.offset, content=certain.content_before(block)),)
 
 
-def _torn(remains: Remains) -> tuple[Patch, ...]:
+def _torn(certain: CertainContent) -> tuple[Patch, ...]:
     """The last sector that the last block of the untouched file changed."""
-    [block] = _untouched(remains, blocks=1)
-    old = _before(remains, block)
-    for place in reversed(range(0, VOLUME_BLOCK_BYTES, remains.sector_bytes)):
-        sector = slice(place, place + remains.sector_bytes)
+    [block] = _untouched(certain, blocks=1)
+    old = _before(certain, block)
+    for place in reversed(range(0, VOLUME_BLOCK_BYTES, certain.sector_bytes)):
+        sector = slice(place, place + certain.sector_bytes)
         if old[sector] != block.content[sector]:
             return (Patch(offset=block.offset + place, content=old[sector]),)
     raise HarnessError(f"write {block.write.submission} changed no sector of the untouched file")
 
 
-def _misdirected(remains: Remains) -> tuple[Patch, ...]:
+def _misdirected(certain: CertainContent) -> tuple[Patch, ...]:
     """A block over another one; its own place keeps its content of before."""
-    block, victim = _untouched(remains, blocks=2)
+    block, victim = _untouched(certain, blocks=2)
     return (
-        Patch(offset=block.offset, content=_before(remains, block)),
+        Patch(offset=block.offset, content=_before(certain, block)),
         Patch(offset=victim.offset, content=block.content),
     )
 

@@ -27,8 +27,7 @@ from torture.oracles.verdict.fsck import (
     refuse_codes_beyond,
     unreadable,
 )
-from torture.oracles.verdict.pool_tools.status import parse_status
-from torture.oracles.verdict.pool_tools.zpool import REASONS_OF_POOLS
+from torture.oracles.verdict.pool_tools.zpool import REASONS_OF_POOLS, parse_status
 
 _POOL = "vm"
 _IMPORT = 'zpool import -f -N -o cachefile=none -d "$(dirname "$1")"'

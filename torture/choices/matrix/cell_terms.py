@@ -1,12 +1,198 @@
-"""The terms of a cell, for its loads and oracles."""
+"""The terms of a cell for its loads and oracles: durability, guarantee, and waived invariants.
+
+A transport declares its guarantee on disks that honour flushes. This module declares how the cell's
+log devices and data disks weaken it.
+
+ZFS flushes before it acknowledges: the log's devices in `module/zfs/zil.c`
+(`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`
+(`vdev_config_sync`). Only `-m` imports a pool without its intent log, at the last whole transaction
+group (zpool-import(8)). ZFS replays an intent log that misses only its end up to
+there.
+
+The audit counts breaches of waived invariants, and they are no finding against ZFS.
+"""
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import FATE, TRANSPORT
+from torture.choices.matrix.axes import (
+    ADMINISTRATION,
+    DISKS,
+    FATE,
+    LAYOUT,
+    NFS_EXPORT,
+    SETTINGS,
+    SLOG,
+    SYNC,
+    TRANSPORT,
+)
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import content_is_safe_in
+from torture.choices.transports.protocol import CompletedWrite
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.pool_disks import Layout
+from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.facts.axes.sync import NfsExport, Sync
+from torture.facts.recording.disks import Persistence
+from torture.oracles.audit.commits import LATE_MS
+from torture.oracles.audit.invariants import Invariant
+from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.terms import Terms
+
+
+def acknowledged_sync_of(cell: Cell) -> Sync:
+    """The sync level of writes acknowledged after a flush, or an equivalent.
+
+    A server that answers before data are stable turns standard into disabled. So does a client that
+    never asks for stable data. `always` is unaffected: ZFS obeys it before it answers the server.
+    """
+    return Sync.DISABLED if names_are_volatile_in(cell) else flushed_data_sync_of(cell)
+
+
+def names_are_volatile_in(cell: Cell) -> bool:
+    """Whether the client receives answers before names are durable; with always ZFS prevents it."""
+    return cell[TRANSPORT].traits.is_metadata_volatile and cell[SYNC] is Sync.STANDARD
+
+
+def flushed_data_sync_of(cell: Cell) -> Sync:
+    """The sync level of data alone, without new, moved or removed names."""
+    if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
+        return Sync.DISABLED
+    return cell[SYNC]
+
+
+def completed_sync_of(cell: Cell) -> Sync:
+    """The sync level of data that the client's disk or server completed.
+
+    It is `always` where a completed write alone has to be durable.
+    """
+    sync = flushed_data_sync_of(cell)
+    match cell[TRANSPORT].traits.completed, sync:
+        case CompletedWrite.IN_LOG, Sync.STANDARD:
+            return Sync.ALWAYS
+        case CompletedWrite.IN_PAGE_CACHE, Sync.ALWAYS:
+            return Sync.STANDARD
+        case _:
+            return sync
+
+
+_TXG_TIMEOUT_S = 5
+"""ZFS's own `zfs_txg_timeout` (zfs(4))."""
+
+
+def late_ms_of(cell: Cell) -> int:
+    """How long after an acknowledgement a transaction group may begin: longer where ZFS is set so."""
+    value = cell[SETTINGS].tunables.get("zfs_txg_timeout", "")
+    timeout_s = int(value) if value.isdecimal() else _TXG_TIMEOUT_S
+    return LATE_MS + max(0, timeout_s - _TXG_TIMEOUT_S) * 1000
+
+
+def guarantee_of(cell: Cell) -> Guarantee:
+    """The guarantee that theory gives a cell.
+
+    Disks and log devices that honour flushes are as good as those that keep everything. An intent
+    log with one good leg left still works. Where ZFS is set not to flush, only devices that keep
+    everything are good.
+
+    Layouts, speeds, filesystems and the place or size of a written block change nothing.
+    `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
+    both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
+    """
+    return _guarantee_of(cell, acknowledged_sync_of(cell))
+
+
+def content_is_safe_in(cell: Cell) -> bool:
+    """Whether a cell whose names may go back guarantees the flushed content of its files all the same."""
+    is_safe = _guarantee_of(cell, flushed_data_sync_of(cell)) is Guarantee.SAFE
+    return names_are_volatile_in(cell) and is_safe
+
+
+def keeps_flushed_data(cell: Cell) -> bool:
+    """Whether theory promises that data which the client flushed outlive its NAS's loss of power."""
+    together = cell.but(fate=Fate.BOTH_DIE.value)
+    return _guarantee_of(together, flushed_data_sync_of(cell)) is Guarantee.SAFE
+
+
+def _guarantee_of(cell: Cell, acknowledged: Sync) -> Guarantee:
+    """That of what is acknowledged with this sync level."""
+    keeps_all = cell[DISKS] is Persistence.PLP
+    if cell[DISKS] is Persistence.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
+        return Guarantee.MAY_LOSE_POOL
+    fate = cell[FATE]
+    honest = cell[TRANSPORT].guarantee(sync=acknowledged, fate=fate)
+    if honest is not Guarantee.SAFE or not _is_log_forgetful(cell):
+        return honest
+    return Guarantee.LOSES if fate is Fate.NAS_ONLY else Guarantee.ROLLS_BACK
+
+
+def _is_log_forgetful(cell: Cell) -> bool:
+    """Whether the cut may take the intent log's content; also where it was never flushed."""
+    slog = cell[SLOG]
+    if slog.is_forgetful or flushes_its_log(cell):
+        return slog.is_forgetful
+    on_data_disks = is_log_on_data_disks(cell) and cell[DISKS] is not Persistence.PLP
+    return on_data_disks or any(leg is not Persistence.PLP for leg in slog.legs)
+
+
+def is_log_on_data_disks(cell: Cell) -> bool:
+    """Whether the intent log lies on the data disks (zfsprops(7), `logbias`)."""
+    return not cell[SLOG].legs or cell[SETTINGS].properties.get("logbias") == "throughput"
+
+
+def must_lose(cell: Cell) -> bool:
+    """Whether at least half of all cuts take acknowledged data that no transaction group has committed.
+
+    The data are in the memory of the NAS alone, or their log lies on one device that forgets it. A cell
+    that merely may lose something has no lower bound. Nor has one with an unflushed log on several
+    devices: some of them may keep it.
+    """
+    if flushed_data_sync_of(cell) is Sync.DISABLED:
+        return True
+    if not flushes_its_log(cell):
+        return _is_log_forgetful(cell) and _is_log_on_one_device(cell)
+    return cell[SLOG].is_forgetful and not is_log_on_data_disks(cell)
+
+
+def _is_log_on_one_device(cell: Cell) -> bool:
+    if is_log_on_data_disks(cell):
+        return cell[LAYOUT] is Layout.SINGLE
+    return len(cell[SLOG].legs) - cell[SLOG].gone_at_cut == 1
+
+
+def flushes_its_log(cell: Cell) -> bool:
+    """Whether ZFS flushes its writes to its intent log, where it has one (zfs(4))."""
+    return not (cell[ZIL_NOCACHEFLUSH] or cell[ZFS_NOCACHEFLUSH])
+
+
+_ABOUT_THE_LOG = frozenset(
+    {
+        Invariant.ACKNOWLEDGED_IS_DURABLE,
+        Invariant.RETURNED_IS_DURABLE,
+        Invariant.LOG_CHAIN_IS_WHOLE,
+        Invariant.COMPLETED_IS_DURABLE,
+    }
+)
+_ABOUT_FLUSHES = _ABOUT_THE_LOG | {
+    Invariant.TXG_IS_DURABLE,
+    Invariant.UBERBLOCK_IS_DURABLE,
+    Invariant.LABELS_TAKE_TURNS,
+}
+
+
+def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
+    """The invariants that need flushes that ZFS is set not to send, or that administration breaks.
+
+    Each has the recording's event from which on it is waived. `issued_seq` is the event before the
+    administration's command. Losses count against the cell's guarantee, as in any cell. Invariants
+    that need no flush count against ZFS.
+    """
+    administration = cell[ADMINISTRATION]
+    own = frozenset[Invariant]() if administration is None else administration.waived
+    return dict.fromkeys(own, issued_seq) | dict.fromkeys(_of_flushes(cell), 0)
+
+
+def _of_flushes(cell: Cell) -> frozenset[Invariant]:
+    if cell[ZFS_NOCACHEFLUSH]:
+        return _ABOUT_FLUSHES
+    return _ABOUT_THE_LOG if cell[ZIL_NOCACHEFLUSH] else frozenset()
 
 
 def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:

@@ -1,15 +1,39 @@
-"""Cells with other choices on some axes: the work of `--axis layout=raidz1` (pure)."""
+"""Cells with other choices on some axes, and the cells in which a fault is the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from torture.choices.matrix.axes import AXES, FILESYSTEM, SETTINGS
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.former_names import FORMER_NAMES
 from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
 from torture.facts.linux.kernels import LinuxVersion, why_unfit
 from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version
+
+
+def why_different_there(
+    here: Cell, there: Cell, *, bound_to: Collection[str], amounts_to: Mapping[str, str]
+) -> str:
+    """Why a fault of one cell differs, or is no fault, in the other; empty where it is the same.
+
+    `bound_to` and `amounts_to` are as in `torture.choices.experiments.protocol.Fault`.
+    """
+    own = here.axes
+    anew = {axis for axis, name in there.axes.items() if name != own[axis]}
+    if bound := sorted(anew.intersection(bound_to)):
+        return f"works only with the {' and '.join(bound)} of {here.name}"
+    theory, promised = guarantee_of(here), guarantee_of(there)
+    if promised is not theory:
+        return f"needs a cell with the guarantee '{theory}', and {there.name} has '{promised}'"
+    try:
+        weaker = there.but(**amounts_to)
+    except ValueError as error:
+        return f"cannot be in {there.name}: {error}"
+    if amounts_to and guarantee_of(weaker) is promised:
+        return f"does not weaken {there.name}: its guarantee stays '{promised}'"
+    return ""
 
 
 def parse_choices(

@@ -20,7 +20,7 @@ from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 DATABASES_IMAGE = "client_databases"
 """The client with Debian's PostgreSQL and MariaDB."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torture.choices.workloads.protocol import Command, Guest, Surroundings, Workload
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 
 _STOP_DEADLINE_S = 20
 _POLL_S = 0.01

@@ -11,8 +11,7 @@ from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 _NUMBERS_MAX = 12
 _PYTHON = ("python3", "-S", "-c")

@@ -13,7 +13,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import PORT_NAME
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 from torture.oracles.verdict.whole_ledger import whole_ledger
 
 PORT = f"/dev/virtio-ports/{PORT_NAME}"

@@ -17,7 +17,7 @@ from torture.choices.workloads._beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence, Step
 from torture.oracles.verdict.applications.gobonniego_output import (
     Ending,
@@ -28,8 +28,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
 )
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 NAME = "gobonniego"
 PROGRAM = "/run/gobonniego"

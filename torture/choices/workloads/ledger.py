@@ -14,7 +14,7 @@ from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
-from torture.oracles.verdict.blocks.before import not_as_before, with_data_from_before
+from torture.oracles.verdict.blocks.earlier_data import not_as_before, with_data_from_before
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.judgement import Findings

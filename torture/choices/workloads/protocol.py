@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms

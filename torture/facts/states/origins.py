@@ -1,4 +1,4 @@
-"""Where the bytes of each sector come from, in one crash state of a recording after another (pure).
+"""Where the bytes of each sector come from, in one crash state of a recording.
 
 Two states with the same origins in some sectors have the same bytes there.
 """
@@ -11,7 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.roles import CHECKSUM_BYTES, LABEL_BYTES, Role, role_of
 from torture.facts.states.layers import ZEROES, Layers, Piece
+
+
+def lengths_of_labels(recording: Recording) -> dict[int, int]:
+    """The length of the configuration in each write of a label, by submission; zeroes follow it."""
+    payloads = {
+        event.seq: recording.payload(event)
+        for event in recording.events
+        if event.kind is Kind.WRITE_SUBMIT and event.length == LABEL_BYTES
+    }
+    return {
+        seq: len(payload[:-CHECKSUM_BYTES].rstrip(b"\0"))
+        for seq, payload in payloads.items()
+        if role_of(payload) is Role.LABEL
+    }
+
 
 SECTOR = 512
 PAGE = 4096

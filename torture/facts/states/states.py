@@ -21,7 +21,7 @@ from torture.facts.recording.crash_state import CrashState, DiskState, Policy, S
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
 from torture.facts.states.course import Course, UndecidedWrites, course_of
-from torture.facts.states.label_writes import lengths_of_labels
+from torture.facts.states.origins import lengths_of_labels
 from torture.facts.states.survivor_sets import ALL_SUBSETS_MAX, number_of_sets, survivor_sets
 
 _SECTOR = 512

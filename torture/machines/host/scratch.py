@@ -1,4 +1,4 @@
-"""Temporary directories with a live owner; the next start removes those whose owner is gone.
+"""Temporary directories with a live owner, and the place for results that outlive a run.
 
 Each run has one directory, which it keeps locked (flock(2)) as long as it lives: the kernel
 releases the lock however the run ends. A directory with a free lock has no owner and is removed.
@@ -14,6 +14,25 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.files import is_locked, locked, try_lock
+
+CACHE_VARIABLE = "TORTURE_CACHE"
+
+
+def cache_root() -> Path:
+    """`$TORTURE_CACHE`, else `powercut-torture` in the user's cache folder."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "powercut-torture"
+
+
+def own_cache_root() -> Path:
+    """The same folder, or the user's own cache when another user owns that folder."""
+    root = cache_root()
+    if root.exists() and not os.access(root, os.W_OK):
+        return Path.home() / ".cache" / "powercut-torture"
+    return root
+
 
 _LOCK = "owner.lock"
 _ENOUGH_MEMORY_BYTES = 6 * 1024**3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.machines.images.initrd import build_initrd, read_member
-from torture.machines.images.patched_modules import patched_modules
+from torture.machines.images.patches import patched_modules
 from torture.machines.images.recipes import RECIPES, Recipe, tree_files
 
 SOURCE_DATE_EPOCH = 1735689600

@@ -19,7 +19,7 @@ from threading import Event
 
 from torture.errors import HarnessError
 from torture.files import is_locked, locked, try_lock
-from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
+from torture.machines.host.scratch import CACHE_VARIABLE, cache_root
 
 ROOM_BYTES = 4 * 1024**3
 """The peak need of a build from nothing, with half as much to spare. The roots of all bases lie

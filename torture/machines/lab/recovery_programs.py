@@ -22,7 +22,7 @@ from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
 from torture.machines.images.cache import Cache
 from torture.machines.images.initrd import read_member
 from torture.machines.images.recipes import Recipe
-from torture.machines.images.sources.zfs_trees import SourceTree
+from torture.machines.images.source_trees import SourceTree
 
 _NAME = "recovery"
 _SOURCES = FOLDER / "recovery"

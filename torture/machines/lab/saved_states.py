@@ -18,7 +18,7 @@ from typing import Any
 from torture.errors import HarnessError
 from torture.files import locked, whole_file
 from torture.machines.host.abilities import Accelerator
-from torture.machines.host.cache_root import own_cache_root
+from torture.machines.host.scratch import own_cache_root
 from torture.machines.lab.domains import MachineSpec, domain_xml
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.resume_failures import StateFault, fault_of_state

@@ -13,12 +13,11 @@ from typing import Any
 from torture.choices.transports.protocol import DiskSource
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
+from torture.facts.recording.certain_content import Patch
 from torture.facts.recording.disks import ShelfDisk
-from torture.facts.recording.remains import Patch
 from torture.machines.lab.domains import nbd_source
 from torture.machines.lab.machine import Machine
-from torture.machines.shelf.connection import Connection, ShelfGoneError
-from torture.machines.shelf.control import Control, FreezeOn, MarkWriter
+from torture.machines.shelf.control import Connection, Control, FreezeOn, MarkWriter, ShelfGoneError
 from torture.machines.shelf.process import Launch, NbdkitProcess, write_configuration
 
 RECORDINGS_OF_SHELF = "recordings"

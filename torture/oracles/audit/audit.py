@@ -20,16 +20,15 @@ from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.commits import Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
-from torture.oracles.audit.due.at_risk import AtRisk, at_risk_in
+from torture.oracles.audit.due.at_risk import AtRisk, Returned, at_risk_in, returns_in
 from torture.oracles.audit.due.completions import Completions, overdue_in
 from torture.oracles.audit.due.durable import durable_in
-from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
-from torture.oracles.audit.logged import Contents, Logged
+from torture.oracles.audit.log_contents import Contents, Logged
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
-from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
+from torture.oracles.audit.pointed_data import Pointed, disks_in, find_pointed, places_of
 from torture.oracles.audit.vdevs.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.vdevs.members import Members
 

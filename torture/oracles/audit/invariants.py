@@ -43,7 +43,7 @@ class Invariant(StrEnum):
     """All ZIL blocks of an operation are covered when its call returns, by the client's clock.
 
     The call returns some ms before the acknowledgement reaches the recording
-    (`torture.oracles.audit.due.returns`). A committed transaction group that began after the operation
+    (`torture.oracles.audit.due.at_risk`). A committed transaction group that began after the operation
     counts as well.
     """
     LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
@@ -56,7 +56,7 @@ class Invariant(StrEnum):
     """If the ZIL holds a part of an acknowledged operation, it holds all of it, undamaged.
 
     An uberblock that was written after the operation began lifts this duty
-    (`torture.oracles.audit.logged.Contents`).
+    (`torture.oracles.audit.log_contents.Contents`).
     """
     EXTENT_IS_KEPT = "extent-is-kept"
     """The next two transaction groups do not overwrite or trim a group's blocks.

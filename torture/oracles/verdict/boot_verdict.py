@@ -17,8 +17,7 @@ from torture.oracles.verdict.fsck import Attempt, exit_code_of, unreadable
 from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.kernel_death import KERNEL_DEATH
 from torture.oracles.verdict.mount import read_kernel_log
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 _FSCK = re.compile(
     r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"

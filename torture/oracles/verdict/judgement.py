@@ -18,8 +18,7 @@ from torture.facts.evidence.documents import (
 )
 from torture.facts.evidence.ledger import Done, Failed, Ledger
 from torture.oracles.verdict.observations import Observation
-from torture.oracles.verdict.unreadable import answer_of
-from torture.oracles.verdict.verdicts import Verdict, worst, worst_or_none
+from torture.oracles.verdict.verdicts import Verdict, answer_of, worst, worst_or_none
 
 _REASONS_MAX = 12
 

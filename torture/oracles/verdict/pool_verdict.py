@@ -12,15 +12,15 @@ from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step
 from torture.oracles.verdict.fsck import lines_of
 from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.mount import read_nas_log
-from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zdb import parse_zdb
 from torture.oracles.verdict.pool_tools.zpool import (
+    PoolStatus,
     finds_no_pool,
     parse_import,
+    parse_status,
     refuse_unfinished_scrub,
 )
-from torture.oracles.verdict.unreadable import UnreadableError, answer_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict, answer_of
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _LINES_MAX = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torture.facts.evidence.folder import CUT, Evidence, Step
 from torture.facts.evidence.ledger import Hello
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 
 def whole_ledger(evidence: Evidence, terms: Terms) -> Hello:

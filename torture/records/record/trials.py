@@ -19,7 +19,7 @@ from torture.facts.speed.measured_document import MeasuredDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised import Advertised
+from torture.records.record.advertised_promises import Advertised
 from torture.records.record.run_layout import RunLayout
 
 

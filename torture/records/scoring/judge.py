@@ -24,20 +24,20 @@ from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.walk_document import WALK
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.repeated import repeated_as_done
+from torture.oracles.verdict.repeated_requests import repeated_as_done
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, standing, worst, worst_or_none
 from torture.records.record.trials import Origin
-from torture.records.scoring.checkers.administration_checker import check_administration
 from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding
 from torture.records.scoring.checkers.data_checker import check_data
 from torture.records.scoring.checkers.storage_checkers import (
+    check_administration,
     check_filesystem,
     check_outage,
     check_pool,
 )
-from torture.records.scoring.required import missing_evidence
-from torture.records.scoring.walked import left_open
+from torture.records.scoring.required_evidence import missing_evidence
+from torture.records.scoring.walk_verdict import left_open
 from torture.records.tasks import document_of
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)

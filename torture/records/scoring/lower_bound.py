@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from torture.choices.matrix.cell_terms import is_log_on_data_disks, must_lose
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import is_log_on_data_disks, must_lose
 from torture.facts.evidence.cut_document import GONE, AuditDocument
 from torture.oracles.verdict.guarantee import is_too_safe
 from torture.records.record.trials import TrialRecord

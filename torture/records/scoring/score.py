@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.choices.matrix.axes import ADMINISTRATION
-from torture.choices.matrix.durability import completed_sync_of
-from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.cell_terms import completed_sync_of, guarantee_of
 from torture.errors import HarnessError
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import (
@@ -26,7 +25,7 @@ from torture.facts.evidence.strict_json import json_object, strict_json
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised import Advertised
+from torture.records.record.advertised_promises import Advertised
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.explanation import explanation_of

@@ -56,7 +56,7 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
     """The known facts about the time without a NAS.
 
     `sync`: that of the writes that the client's disk completed
-    (`torture.choices.matrix.durability.completed_sync_of`).
+    (`torture.choices.matrix.cell_terms.completed_sync_of`).
     """
     cut = evidence.cut
     before, after = _parted(evidence)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from torture.choices.matrix.axes import FATE
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.stats.rates import (
     CONFIDENCE,
     Rate,

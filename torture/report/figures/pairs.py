@@ -1,15 +1,17 @@
-"""Compares every two cells that differ in one choice: the effect of one setting."""
+"""Compares two cells of the same runs, and every two that differ in one choice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare
-from torture.facts.stats.families import corrected, one_sided
-from torture.report.figures.cell_figures import CellFigures
+from torture.errors import HarnessError
+from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare, corrected, one_sided
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.wording import choice_rank
+from torture.report.reading.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +45,9 @@ Couple = tuple[str, CellFigures, CellFigures]
 def compared(couples: Iterable[Couple], *, is_between_runs: bool = False) -> tuple[Pair, ...]:
     """The pair of each couple (axis, first, second) that has trials, the most significant first.
 
-    All are one family, with both directions (`torture.facts.stats.families`). Between runs, one question
-    is whether cells got worse, and each direction is a family. The intervals of all differences hold at
-    once.
+    All are one family, with both directions (`torture.facts.stats.comparison`). Between runs, one
+    question is whether cells got worse, and each direction is a family. The intervals of all
+    differences hold at once.
     """
     asked = [couple for couple in couples if couple[1].harm.trials and couple[2].harm.trials]
     worse = [one_sided(first.harm, second.harm) for _, first, second in asked]
@@ -102,3 +104,39 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
 def same_cells(old: Mapping[str, CellFigures], new: Mapping[str, CellFigures]) -> list[Couple]:
     """Each cell that both runs have, as `compared` takes them."""
     return [("", old[name], new[name]) for name in sorted(old.keys() & new.keys())]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellComparison:
+    """Two cells of the same runs, compared; no pairs without conclusive trials."""
+
+    pairs: tuple[Pair, ...]
+    remarks: tuple[str, ...]
+    """Notes on the records."""
+
+
+def compare_cells(runs: Sequence[Path], first: str, second: str) -> CellComparison:
+    """Compare the rates of two cells; raises `HarnessError` for an unknown cell or run."""
+    with Store.open(runs) as store:
+        cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
+        notes = store.notes
+    for name in (first, second):
+        if name not in cells:
+            raise HarnessError(
+                f"the runs have no trial of {name}", hint=f"one of: {', '.join(cells)}"
+            )
+    unresolved = (
+        f"{cells[name].unresolved} trials of {name} are inconclusive, and not counted here"
+        for name in (first, second)
+        if cells[name].unresolved
+    )
+    pairs = compared([("", cells[first], cells[second])])
+    return CellComparison(pairs=pairs, remarks=(*unresolved, *notes))
+
+
+def pair_in_words(pair: Pair) -> str:
+    """The comparison of two cells, as a sentence."""
+    if pair.is_worse or pair.is_better:
+        change = "higher" if pair.is_worse else "lower"
+        return f"harm: {pair.second.cell} is significantly {change} than {pair.first.cell}"
+    return "harm: no significant difference"

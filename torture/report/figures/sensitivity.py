@@ -11,7 +11,7 @@ from typing import Any
 
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.same_fault import why_different_there
+from torture.choices.matrix.choices import why_different_there
 from torture.facts.stats.rates import Rate, rate_of
 from torture.report.figures.cell_figures import CellFigures
 
@@ -32,7 +32,7 @@ class MeasuredFault:
     cuts: int
     bound_to: tuple[str, ...] = ()
     amounts_to: Mapping[str, str] = field(default_factory=dict)
-    """The cells in which it is the same fault (`torture.choices.matrix.same_fault`)."""
+    """The cells in which it is the same fault (`torture.choices.matrix.choices`)."""
 
     @property
     def rate(self) -> Rate:

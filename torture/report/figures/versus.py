@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.facts.stats.families import corrected, one_sided
+from torture.facts.stats.comparison import corrected, one_sided
 from torture.facts.stats.rates import Rate, counts_in_words, in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures

@@ -13,9 +13,9 @@ from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
-from torture.report.night.baseline import move_baseline, night_before
+from torture.report.night.former_nights import move_baseline, night_before
 from torture.report.night.plan import Plan
-from torture.report.reading.merged import write_merged
+from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
@@ -69,9 +69,8 @@ def merge_night(
 ) -> MergedNight:
     """Build page, exports and merged run of all runs below `artifacts` into `site`.
 
-    `plan` has the trials that must be present. `last` holds the baselines
-    (`torture.report.night.baseline`), or nothing yet. Raises `HarnessError` when there is no trial, or a
-    file cannot be written.
+    `plan` has the trials that must be present. `last` holds the baselines, or nothing yet. Raises
+    `HarnessError` when there is no trial, or a file cannot be written.
     """
     found_runs = find_runs(artifacts)
     runs = [run.folder for run in found_runs]

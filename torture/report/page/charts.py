@@ -25,8 +25,8 @@ from torture.report.page.vega import (
     rows_of,
     size_of,
 )
-from torture.report.reading.query_rows import RollbackBin
-from torture.report.trade.fronts import Front
+from torture.report.reading.database import RollbackBin
+from torture.report.trade.trade import Front
 
 _TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
 """Tones, and the page's variables with their colours."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import duckdb
 
 from torture.choices.matrix.axes import CHOICES
+from torture.choices.matrix.cell_terms import keeps_flushed_data
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import keeps_flushed_data
 from torture.facts.stats.rates import Rate, rate_of
 
 _BLOCK_BYTES = 4096

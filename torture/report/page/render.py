@@ -67,12 +67,11 @@ from torture.report.page.sweep_charts import drawn_sweep
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import ToolExcerpt, words_of
 from torture.report.page.vega import PHONE, WIDE, Frame
-from torture.report.reading.query_rows import Case
+from torture.report.reading.database import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
-from torture.report.trade.fronts import Front
 from torture.report.trade.speeds import estimate_in_words, job_in_words, link_in_words
-from torture.report.trade.trade import trade_of
+from torture.report.trade.trade import Front, trade_of
 
 CASES_MAX = 24
 LOSSES_MAX = 2000

@@ -16,8 +16,8 @@ import duckdb
 import numpy
 
 from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.lines import OlderSchemaError, UnreadableLineError, glance, lines_of
@@ -55,7 +55,7 @@ class CellInfo:
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
-    """Create empty tables; `torture.report.reading.counted` has the views that everyone else reads."""
+    """Create empty tables; `counting_rules` has the views that all others read."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _TABLE.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TEMP TABLE records ({columns})")

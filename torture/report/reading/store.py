@@ -16,20 +16,10 @@ from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import Origin, TrialRecord
-from torture.report.reading.accelerators import accelerators, notes_on_accelerators
-from torture.report.reading.chosen import (
-    notes_on_confirmations,
-    notes_on_manifests,
-    notes_on_older_rules,
-)
-from torture.report.reading.counted import count_once, drop_voided, make_views
-from torture.report.reading.database import connect
-from torture.report.reading.linux_versions import kernels, notes_on_kernels
+from torture.report.reading.counting_rules import count_once, drop_voided, make_views
+from torture.report.reading.database import Breach, Case, LoadFigure, Loss, RollbackBin, connect
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
-from torture.report.reading.lower_bounds import notes_on_lower_bounds
-from torture.report.reading.query_rows import Breach, Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
-from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import (
     WORTH,
@@ -40,8 +30,23 @@ from torture.report.reading.tally import (
     TrialKind,
     Worth,
 )
+from torture.report.reading.trial_conditions import (
+    accelerators,
+    kernels,
+    notes_on_accelerators,
+    notes_on_kernels,
+    notes_on_states,
+    notes_on_versions,
+    zfs_versions,
+)
+from torture.report.reading.trial_notes import (
+    notes_on_confirmations,
+    notes_on_lower_bounds,
+    notes_on_manifests,
+    notes_on_older_rules,
+    notes_on_repeats,
+)
 from torture.report.reading.walks import notes_on_walks, walked_by_cell
-from torture.report.reading.zfs_versions import notes_on_states, notes_on_versions, zfs_versions
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
 _WORST_FIRST = (

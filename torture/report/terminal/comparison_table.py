@@ -1,15 +1,19 @@
-"""The table of a comparison, for a terminal."""
+"""Comparisons of runs and of cells in a terminal."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich import box
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from torture.facts.stats.rates import counts_in_words
-from torture.report.figures.pairs import Pair
+from torture.report.figures.pairs import Pair, compare_cells, pair_in_words
+from torture.report.figures.versus import compare_runs
 from torture.report.figures.wording import difference_in_words
 
 _ROWS_MAX = 60
@@ -57,3 +61,41 @@ def _caption(*, same: int, left_out: int) -> str | None:
 def _named(pair: Pair) -> str:
     first, second = pair.first.cell, pair.second.cell
     return first if first == second else f"{first}\n{second}"
+
+
+EXIT_WORSE, EXIT_NOT_COMPARED = 1, 3
+
+
+def print_run_comparison(old: Path, new: Path, *, is_subset: bool = False) -> int:
+    """Compare two runs and print the answer; returns the exit code.
+
+    Raises `HarnessError` when one of the paths is no run, or has no readable record.
+    """
+    versus = compare_runs([old], [new], is_subset=is_subset)
+    Console().print(comparison_table(versus.pairs))
+    print(versus.sentence)
+    for remark in versus.remarks:
+        print(f"note: {remark}")
+    if versus.has_failed:
+        return EXIT_WORSE
+    if not versus.pairs:
+        print(f"  next: tools/report {new}, which shows its trials' outcomes", file=sys.stderr)
+        return EXIT_NOT_COMPARED
+    return 0
+
+
+def print_cell_comparison(runs: Sequence[Path], first: str, second: str) -> int:
+    """Compare two cells and print the answer and the notes; returns the exit code.
+
+    Raises `HarnessError` for an unknown cell or run.
+    """
+    beside = compare_cells(runs, first, second)
+    Console().print(comparison_table(beside.pairs, has_same=True))
+    for pair in beside.pairs:
+        print(pair_in_words(pair))
+    for remark in beside.remarks:
+        print(f"note: {remark}")
+    if not beside.pairs:
+        print("nothing to compare: one of the two has no conclusive trial", file=sys.stderr)
+        return EXIT_NOT_COMPARED
+    return 0

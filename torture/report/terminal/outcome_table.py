@@ -1,11 +1,14 @@
-"""The table at the end of a run."""
+"""The table at the end of a run, or of a new judgement of one."""
 
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import fill
 
 from rich import box
@@ -14,9 +17,14 @@ from rich.table import Table
 
 from torture.facts.stats.rates import in_words
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
-from torture.report.figures.cell_figures import CellFigures
+from torture.records.record.trials_file import rewrite_records
+from torture.records.scoring.rejudge import Rejudged
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.cut_tables import Fallen
+from torture.report.figures.wording import unknown_in_words
+from torture.report.reading.store import Store
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """The shapes of the table: wide or not, and the width of a cell's name.
@@ -128,3 +136,20 @@ def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
     )
     per_hour = len(records) / elapsed_s * 3600
     return f"{len(records)} trials in {elapsed_s / 60:.1f} min, {per_hour:.0f}/h: {shares}"
+
+
+def print_rejudged(run: Path, rejudged: Rejudged) -> None:
+    """Print the table as the page of a run with these records would count it, and the notes."""
+    console = Console()
+    with TemporaryDirectory() as scratch:
+        now = Path(scratch) / run.resolve().name
+        now.mkdir()
+        for name in (RUN_FILE, TRIALS_FILE):
+            if (run / name).exists():
+                shutil.copyfile(run / name, now / name)
+        rewrite_records(now / TRIALS_FILE, rejudged.records)
+        with Store.open([now]) as store:
+            cells = cell_figures(store.tallies())
+            console.print(outcome_table(cells, width=console.width))
+            for line in (*unknown_in_words(cells), *(f"note: {note}" for note in store.notes)):
+                print(line)

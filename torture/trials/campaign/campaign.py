@@ -17,11 +17,9 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.protocol import Schedule
-from torture.trials.campaign.dead_tries import DeadTries
 from torture.trials.campaign.engine_state import stamped
-from torture.trials.campaign.hand_out import HandOut
-from torture.trials.campaign.keeping import EvidencePolicy
-from torture.trials.campaign.reproducer import keep_reproducer
+from torture.trials.campaign.hand_out import DeadTries, HandOut
+from torture.trials.campaign.keeping import EvidencePolicy, keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.workers.protocol import WorkerController, WorkerSite
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.axes import WORKLOAD
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.choices import with_choices
-from torture.choices.matrix.same_fault import why_different_there
+from torture.choices.matrix.choices import why_different_there, with_choices
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
 from torture.records.record.specs import TrialSpec, draw_seed

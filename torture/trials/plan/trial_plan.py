@@ -3,27 +3,113 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from torture.choices.administration.protocol import Moment
+from torture.choices.administration.protocol import Administration, Moment
 from torture.choices.experiments import find
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
+from torture.facts.evidence.documents import Document
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.crash_state import DiskState
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Kind
+from torture.facts.recording.roles import Role
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
-from torture.trials.plan.second_cut import SecondCut, draw_second_cut
 from torture.trials.plan.survivors import disk_states_of, draw_disk_states
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdministrationCut(Document):
+    """One `CutPoint` of the administration, with the values that the seed drew for it.
+
+    The trial issues the command at the moment of its `CutPlan`. It ignores the plan's aim.
+    """
+
+    moment: Moment
+    event: Kind | None
+    """None: the cut comes `delay_ms` later, without regard to events."""
+    role: Role | None
+    disk: str | None
+    count: int
+    delay_ms: float
+    is_after_end: bool
+
+
+def draw_administration_cut(
+    administration: Administration | None, *, seed: int, moments: Sequence[Moment] = tuple(Moment)
+) -> AdministrationCut | None:
+    """The cut of this seed: each moment as often as the others; None without an administration."""
+    if administration is None:
+        return None
+    generator = random.Random(f"administration/{seed}")
+    moment = generator.choice(moments)
+    point = generator.choice(tuple(administration.cut_points[moment]))
+    return AdministrationCut(
+        moment=moment,
+        event=point.event,
+        role=point.role,
+        disk=point.disk,
+        count=generator.randint(point.least, point.most),
+        delay_ms=round(generator.uniform(0, point.delay_ms_max), 3),
+        is_after_end=point.is_after_end,
+    )
+
+
+_SHARE = 0.25
+"""The share of second cuts among the trials whose client lives on."""
+_EARLIEST_SHARE_OF_LIFE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecondCut:
+    """NAS and client lose power `after_ms` after the client went on.
+
+    `seed` and `survivors` decide which requests of the NAS since its return the disks keep.
+    """
+
+    after_ms: float
+    seed: int
+    survivors: Mapping[str, DiskState]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        survivors = {serial: state.as_json() for serial, state in self.survivors.items()}
+        return {"after_ms": self.after_ms, "seed": self.seed, "survivors": survivors}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The second cut of `as_json`'s data; raises the error of a missing or wrong part of it."""
+        return cls(
+            after_ms=float(data["after_ms"]),
+            seed=int(data["seed"]),
+            survivors=disk_states_of(data["survivors"]),
+        )
+
+
+def draw_second_cut(
+    disks: Sequence[ShelfDisk], *, seed: int, survive_ms: int, draw: int
+) -> SecondCut | None:
+    """The second cut of one trial in four, within the time for which its client lives on."""
+    generator = random.Random(f"second cut/{seed}")
+    if generator.random() >= _SHARE:
+        return None
+    second_seed = generator.getrandbits(64)
+    return SecondCut(
+        after_ms=round(generator.uniform(_EARLIEST_SHARE_OF_LIFE, 1) * survive_ms, 3),
+        seed=second_seed,
+        survivors=draw_disk_states(disks, seed=second_seed, draw=draw),
+    )
+
 
 _CLIENT_OUTLIVES_MS = (2_000, 12_000)
 """From the end of all packets from before the cut until the client gives up its links. The kernel's

@@ -20,8 +20,8 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import CONSOLE, Machine, MachineFailed
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import Origin
-from torture.trials.replay.hold import REFUSED
 from torture.trials.replay.replay import repeated_spec, settings_of, with_versions
+from torture.trials.replay.serve import REFUSED
 from torture.trials.trial.courses.replay_course import recovered_state
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import attach_again

@@ -1,4 +1,4 @@
-"""One trial again."""
+"""One trial again, from its evidence or from its record alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.matrix.axes import WORKLOAD
+from torture.choices.matrix.cells import Cell
+from torture.choices.workloads import with_those_beside
+from torture.choices.workloads.protocol import Place
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
@@ -17,21 +22,88 @@ from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
 from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
+from torture.records.record.lines import index_in
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.specs import TrialSpec
+from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.schedules.replay import ReplaySchedule, repeat
 from torture.records.tasks.walk_task import WalkAround
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
-from torture.trials.plan.trial_plan import plan_of
-from torture.trials.replay.from_record import spec_of_record
-from torture.trials.trial.client_load.brought import content_of
+from torture.trials.plan.trial_plan import draw_plan, plan_of
+from torture.trials.trial.client_load.loads import content_of
 from torture.trials.trial.walk.walk import why_not_walked
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders, WorkerSite
+
+
+def evidence_in(folder: Path) -> Path:
+    """The evidence that a user means: the folder itself, or the only trial of a run."""
+    trials = RunLayout(folder=folder).evidence
+    if (folder / SPEC).exists() or not trials.is_dir():
+        return folder
+    only, *others = sorted(trials.iterdir()) or [folder]
+    return folder if others else only
+
+
+def first_record(evidence: Path) -> TrialRecord | None:
+    """The record that a trial's run has of it; None where the run is lost. `tools/judge` judges anew."""
+    records = read_records(RunLayout.of_evidence(evidence).trials_file).records
+    trial = evidence.resolve().name
+    return next((record for record in records if record.trial == trial), None)
+
+
+def spec_of_record(evidence: Path) -> TrialSpec:
+    """The instructions of a trial whose evidence is gone: those that its seed draws.
+
+    The version of the draws is the newest one whose cut is that of the record. Raises
+    `HarnessError` where the record does not say enough.
+    """
+    record, layout = first_record(evidence), RunLayout.of_evidence(evidence)
+    if record is None:
+        raise HarnessError(
+            f"{layout.trials_file} has no record of {evidence.name}, and its evidence is not there",
+            hint=f"ls {layout.folder}",
+        )
+    run = read_run_document(layout.folder) or RunDocument()
+    load_ms, index = run.options.get("duration_ms"), index_in(record.trial)
+    if type(load_ms) is not int or index is None:
+        lacks = "run.json does not have the length of its load" if index is not None else "no index"
+        raise HarnessError(f"{record.trial} cannot be drawn again: {lacks}", hint=f"ls {evidence}")
+    cell = _cell_of(record)
+    for workload in with_those_beside(cell[WORKLOAD]):
+        workload.job(seed=0, place=Place(directory=MOUNT_POINT))  # refuses without its user's file
+    candidates = [
+        TrialSpec(
+            cell=cell,
+            index=index,
+            seed=record.seed,
+            load_ms=load_ms,
+            fault=record.fault,
+            origin=record.origin,
+            draw=draw,
+        )
+        for draw in reversed(DRAWS)
+    ]
+    for spec in candidates:
+        if spec.trial == record.trial and draw_plan(spec).cut.as_json() == record.cut.plan:
+            return spec
+    raise HarnessError(
+        f"{record.trial}: no version of this suite's draws has the cut of its record",
+        hint=f"tools/run suites/powercut --cell {cell.name}",
+    )
+
+
+def _cell_of(record: TrialRecord) -> Cell:
+    try:
+        return Cell.parse(record.cell)
+    except ValueError as error:
+        raise HarnessError(
+            f"{record.trial} has a cell of another version: {error}", hint="git log"
+        ) from error
 
 
 def replay(

@@ -25,9 +25,9 @@ from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.records.scoring.checkers.administration_checker import rounds_of
-from torture.trials.plan.administration_cut import AdministrationCut
+from torture.oracles.verdict.verdicts import UnreadableError
+from torture.records.scoring.checkers.storage_checkers import rounds_of
+from torture.trials.plan.trial_plan import AdministrationCut
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.moment import let_load_run
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

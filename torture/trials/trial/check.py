@@ -14,16 +14,16 @@ from typing import Protocol
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CHECK_STATE, Step
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import keep_all
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.trials.trial.administer import wait_until_done
 from torture.trials.trial.cut import keep_later_life
-from torture.trials.trial.own_root.boots import boots
+from torture.trials.trial.own_root import boots
 from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.choices.matrix.axes import ADMINISTRATION
-from torture.choices.matrix.durability import (
+from torture.choices.matrix.cell_terms import (
     completed_sync_of,
     flushed_data_sync_of,
     late_ms_of,
     names_are_volatile_in,
+    waived_in,
 )
-from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE
 from torture.facts.evidence.ledger import parse_ledger, received_lines
-from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
-from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.disks import ShelfDisk, account
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer
@@ -31,11 +30,11 @@ from torture.machines.nas.settings import LAYOUT
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.audit_terms import AuditTerms
 from torture.oracles.audit.invariants import Audit
-from torture.trials.plan.second_cut import SecondCut
+from torture.trials.plan.trial_plan import SecondCut
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.confirm import confirm
-from torture.trials.trial.promises.of_disk import completions_before
+from torture.trials.trial.promises.client_requests import completions_before
 from torture.trials.trial.promises.proof import not_in_effect
 from torture.trials.trial.recovery import NasBack
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -1,18 +1,31 @@
-"""A failure after the cut or an interruption: a storage failure ends the trial with an outage.
+"""Failures of the NAS beside its power: its link, its target's restart, a handover to a standby.
 
 A failure of the machinery breaks the trial off.
+
+The standby starts once the former NAS is off, so no disk has two masters. It has the former's
+address, and answers the clients' old connections with a reset. All data are in the pool by its export.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from torture.choices.matrix.axes import NAS_LINK
+from torture.choices.volumes import POOL
 from torture.errors import HarnessError
+from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import OUTAGE, Outage
 from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
+from torture.machines.nas import pool
+from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.storage import must_not_hang, storage_must
+from torture.trials.trial.shared.trial import Trial
 
 _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30
@@ -89,3 +102,93 @@ def _kernel_log(failure: HarnessError, failed: Machine) -> tuple[str, ...]:
         return tuple(failed.run("sh", "-c", script, deadline_s=_LOG_DEADLINE_S).stdout.splitlines())
     except HarnessError as error:
         return (f"its kernel log could not be read: {error}",)
+
+
+_BEGINS_MS = (500, 2_500)
+_SCRIPT_DEADLINE_S = 30
+_ANSWER_DEADLINE_S = 120
+"""TCP sends again after twice the time each, and initiators log in anew."""
+
+
+def fail_link(
+    trial: Trial, machines: Machines, loads: Loads, nas: Machine
+) -> tuple[LinkFailure | None, Machine]:
+    """Interrupt the NAS for the cell's time; return once an operation was acknowledged after it.
+
+    A NAS with two addresses loses the first one, if its link fails. In any other case it is unplugged,
+    or its target restarts. Returns the interruption and the NAS that has the pool now: another one
+    after a handover. Does nothing where the link stays. Raises `HarnessError` without a cable to
+    pull, and `StorageFailed` where the handover fails.
+    """
+    interruption = trial.cell[NAS_LINK]
+    if not interruption.length_s and not interruption.is_handover:
+        return None, nas
+    drawn = random.Random(f"link fails/{trial.spec.seed}")
+    time.sleep(drawn.uniform(*_BEGINS_MS) / 1000)
+    _switch(trial, machines, nas, is_up=False)
+    down_ms = trial.clock_ms()
+    try:
+        time.sleep(interruption.length_s)
+        if interruption.is_handover:
+            nas = hand_over(trial, machines, nas)
+        acknowledged, up_ms = loads.acknowledged, trial.clock_ms()
+    finally:
+        _switch(trial, machines, nas, is_up=True)
+    loads.wait_until(lambda: loads.acknowledged > acknowledged, deadline_s=_ANSWER_DEADLINE_S)
+    failure = LinkFailure(
+        down_ms=round(down_ms, 3),
+        up_ms=round(up_ms, 3),
+        has_other_path=_path_scripts(trial) is not None,
+    )
+    return failure, nas
+
+
+def _path_scripts(trial: Trial) -> tuple[str, str] | None:
+    """Those of a NAS that loses one of its two paths alone."""
+    interruption = trial.cell[NAS_LINK]
+    if interruption.is_of_target or interruption.is_handover:
+        return None
+    return trial.transport.traits.path_scripts
+
+
+def _switch(trial: Trial, machines: Machines, nas: Machine, *, is_up: bool) -> None:
+    is_of_target = trial.cell[NAS_LINK].is_of_target
+    scripts = trial.transport.traits.target_scripts if is_of_target else _path_scripts(trial)
+    if scripts is None:
+        machines.lab.network.plug_nas(is_in=is_up)
+    else:
+        nas.must("sh", "-c", scripts[is_up], deadline_s=_SCRIPT_DEADLINE_S)
+
+
+_STANDBY = "standby"
+_RELEASE_DEADLINE_S = 60
+_POOL_DEADLINE_S = 300
+_VOLUME_DEADLINE_S = 40
+
+
+def hand_over(trial: Trial, machines: Machines, nas: Machine) -> Machine:
+    """The NAS that publishes the volume from now on; `nas`, which no client reaches any more, is off.
+
+    A fault of the NAS is planted in the standby, too. Raises `StorageFailed` where the pool or its
+    volume does not move, and `HarnessError` where the target keeps it.
+    """
+    transport = trial.transport
+    release, export = transport.traits.release_script, f"zpool export {POOL}"
+    must_not_hang(nas, "the target hung at its end", release, deadline_s=_RELEASE_DEADLINE_S)
+    must_not_hang(nas, "the export of the pool hung", export, deadline_s=_POOL_DEADLINE_S)
+    nas.kill()
+    standby = machines.start_nas(_STANDBY, trial.disks, draws_anew=True)
+    wait_for_disks(standby, trial.disks)
+    for failure, script, deadline_s in (
+        ("the standby did not import", " ".join(pool.import_command()), _POOL_DEADLINE_S),
+        ("the standby has no volume", transport.wait_for_volume_script(), _VOLUME_DEADLINE_S),
+        (
+            "the standby did not publish",
+            transport.publish_script(trial.volume_options),
+            _VOLUME_DEADLINE_S,
+        ),
+    ):
+        storage_must(standby, failure, script, deadline_s=deadline_s)
+    if trial.fault is not None:
+        plant(standby, trial.fault.in_nas)
+    return standby

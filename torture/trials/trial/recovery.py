@@ -13,12 +13,12 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Step
+from torture.facts.recording.certain_content import CertainContent
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import load_recording
-from torture.facts.recording.remains import Remains
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import Network
@@ -27,7 +27,7 @@ from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.mount import read_nas_log
 from torture.trials.trial.administer import ask
 from torture.trials.trial.client_load.loads import Loads
-from torture.trials.trial.promises.served import require_planned
+from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
@@ -138,8 +138,10 @@ def spoil(shelf: Shelf, spoiler: Spoiler, *, view: Path, disk: ShelfDisk) -> Non
     """
     state = read_crash_state(view)
     recording = load_recording(state.recording)
-    remains = Remains(recording=recording, disk=recording.place_of(disk.serial), cut=state.cut)
-    for patch in spoiler(remains):
+    certain = CertainContent(
+        recording=recording, disk=recording.place_of(disk.serial), cut=state.cut
+    )
+    for patch in spoiler(certain):
         shelf.overwrite(disk, patch)
 
 

@@ -27,8 +27,8 @@ from torture.machines.host.scratch import Scratch
 from torture.machines.images import find
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_layout import RunLayout
-from torture.trials.workers._code import LOADED, code_digest
 from torture.trials.workers._evidence_pack import pack_evidence
+from torture.trials.workers._where import LOADED, code_digest
 from torture.trials.workers.local import LocalController
 from torture.trials.workers.protocol import WorkerOrders
 

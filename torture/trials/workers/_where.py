@@ -1,15 +1,36 @@
-"""The place of a worker's trials, as their records have it."""
+"""The place of a worker's trials, and the digest of the code that all its hosts must run."""
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import re
 from functools import cache
 from pathlib import Path
 
+from torture.checkout import CHECKOUT
 from torture.machines.host.commands import version_of
 from torture.machines.lab.lab import Lab
 from torture.records.record.trials import Where
+
+_SUFFIXES = frozenset({".py", ".cpp", ".hpp", ".h", ".c", ".sh", ".toml"})
+
+
+def code_digest(checkout: Path = CHECKOUT) -> str:
+    """The SHA-256 of the engine's files, and of the recipes of the images and of ZFS's versions."""
+    digest = hashlib.sha256()
+    for folder in ("torture", "vmimages"):
+        for path in sorted((checkout / folder).rglob("*")):
+            if path.suffix in _SUFFIXES and path.is_file():
+                content = path.read_bytes()
+                digest.update(f"{path.relative_to(checkout)} {len(content)}\0".encode())
+                digest.update(content)
+    return digest.hexdigest()
+
+
+LOADED = code_digest()
+"""Of the files at the time when this process loaded its code."""
+
 
 _MODEL = re.compile(r"^model name\s*:\s*(.+?)\s*$", re.MULTILINE)
 _DIGITS = 16

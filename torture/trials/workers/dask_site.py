@@ -23,11 +23,17 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.trials.workers import _dask_host
-from torture.trials.workers._code import LOADED
-from torture.trials.workers._dask_calls import ANSWER_DEADLINE_S, GRACE_S, DaskCalls, Slot, in_words
-from torture.trials.workers._dask_connection import connect
+from torture.trials.workers._dask_connection import (
+    ANSWER_DEADLINE_S,
+    GRACE_S,
+    DaskCalls,
+    Slot,
+    connect,
+    in_words,
+)
 from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
 from torture.trials.workers._evidence_pack import remove_incoming, unpack_evidence
+from torture.trials.workers._where import LOADED
 from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
 

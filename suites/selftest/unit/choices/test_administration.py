@@ -24,7 +24,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.nas.pool import create_script, pool_disks
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -20,8 +20,8 @@ from suites.selftest.unit.good_evidence import (
     without,
 )
 from torture.choices.matrix.axes import FATE, FILESYSTEM, ROOT, SYNC
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.axes.sweeps import Matrix
@@ -36,8 +36,7 @@ from torture.oracles.verdict.boot_verdict import (
 from torture.oracles.verdict.fsck import Attempt
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 CELL = "iscsi-always-noslog-ext4-boot-bothdie"

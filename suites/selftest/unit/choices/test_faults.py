@@ -12,8 +12,8 @@ from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report_records import figures_of
 from torture.choices.experiments import DISTURBANCES, FAULTS, find
 from torture.choices.experiments.protocol import Fault, Sight
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict

@@ -20,8 +20,7 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Ledger
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 FILES = 90
 PAGE, FIRST, BEHIND = 4096, 1536, 3072

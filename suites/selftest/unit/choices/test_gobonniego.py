@@ -15,7 +15,7 @@ from suites.selftest.unit.good_evidence import evidence
 from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.facts.evidence.ledger import Ledger
@@ -27,8 +27,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_runs,
 )
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "gobonniego"

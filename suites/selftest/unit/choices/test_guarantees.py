@@ -7,14 +7,14 @@ from hypothesis import given
 
 from suites.selftest.unit.every_cell import cell_with, usual_cell
 from torture.choices.matrix.axes import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT
-from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.durability import (
+from torture.choices.matrix.cell_terms import (
     acknowledged_sync_of,
     completed_sync_of,
     flushed_data_sync_of,
+    guarantee_of,
     names_are_volatile_in,
 )
-from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.cells import Cell
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Persistence

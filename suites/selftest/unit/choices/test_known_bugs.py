@@ -14,13 +14,13 @@ from suites.selftest.unit.made_records import changed, trial_record
 from torture.checkout import CHECKOUT
 from torture.choices.experiments import FAULTS, KNOWN_BUGS, trees_needed
 from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
-from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.linux.kernels import Kernels
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import zfs_version
-from torture.machines.images.sources.patches import PatchSeries
-from torture.machines.images.sources.zfs_trees import ChosenZfs, SourceTree
+from torture.machines.images.patches import PatchSeries
+from torture.machines.images.source_trees import ChosenZfs, SourceTree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord

@@ -16,7 +16,7 @@ from torture.choices.filesystems.ext4 import parse_e2fsck
 from torture.choices.filesystems.xfs import parse_xfs_repair
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 PARSERS: dict[str, Callable[[ToolOutput], FsckResult]] = {
     "e2fsck": parse_e2fsck,

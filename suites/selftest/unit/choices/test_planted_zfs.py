@@ -15,12 +15,12 @@ from torture.choices.experiments import (
     find,
 )
 from torture.choices.experiments.protocol import Fault
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, FIXES, PLANTED, UNFIXED, zfs_version
 from torture.machines.images.recipes import read_recipe
-from torture.machines.images.sources.zfs_trees import choose_zfs
+from torture.machines.images.source_trees import choose_zfs
 from torture.oracles.verdict.guarantee import Guarantee
 
 PATCHES, FIXED, LESS = (sorted(folder.glob("*.patch")) for folder in (PLANTED, FIXES, UNFIXED))

@@ -18,7 +18,7 @@ from torture.choices.transports._nvme_identity import IDENTITY_SCRIPT
 from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.terms import Terms
-from torture.records.record.advertised import parse_protocol
+from torture.records.record.advertised_promises import parse_protocol
 
 FILES = ("nfs3", "nfs4", "ganesha", "smb", "samba")
 

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.facts.speed.fio_jobs import fio_command, parse_fio
-from torture.facts.speed.gobonniego_jobs import ends_of_run, gobonniego_jobs, gobonniego_options
-from torture.facts.speed.jobs import Pattern, SpeedJob
+from torture.facts.speed.jobs import (
+    Pattern,
+    SpeedJob,
+    ends_of_run,
+    fio_command,
+    gobonniego_jobs,
+    gobonniego_options,
+    parse_fio,
+)
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 
 _REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()

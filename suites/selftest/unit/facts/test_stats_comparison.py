@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from suites.benchmarks.versus_power import FAMILIES, LOSSY, Family, simulate, simulate_stopped
 from suites.selftest.unit.examples import examples
 from torture.facts.speed.ratios import ROUNDS_MIN, Estimate, mean_of, ratio_of
-from torture.facts.stats.comparison import SIGNIFICANT, compare
-from torture.facts.stats.families import OneSided, corrected, one_sided, upper_tails
+from torture.facts.stats.comparison import (
+    SIGNIFICANT,
+    OneSided,
+    compare,
+    corrected,
+    one_sided,
+    upper_tails,
+)
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import p_of_disjoint, sequential_rate_of
 

@@ -20,10 +20,11 @@ from torture.facts.stats.planning import (
     cuts_below,
     cuts_of_fixed_size,
     cuts_to_detect,
+    cuts_to_distinguish,
     plan_until,
     plan_versus,
+    power,
 )
-from torture.facts.stats.power import cuts_to_distinguish, power
 from torture.facts.stats.rates import (
     Rate,
     counts_in_words,
@@ -34,7 +35,7 @@ from torture.facts.stats.rates import (
     share_in_words,
 )
 from torture.facts.stats.sequential import Until, sequential_rate_of
-from torture.trials.campaign.speed import Speed, measured_speed
+from torture.trials.campaign.progress import Speed, measured_speed
 
 CAMPAIGNS = 10_000
 SIZES = (1, 2, 3, 5, 12, 20, 50, 100, 300, 1000)

@@ -14,7 +14,7 @@ from torture.facts.recording.crash_state import Survivor
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import DATA, Kind, RecordedDisk, Recording
 from torture.facts.recording.roles import CHECKSUM_BYTES, EMBEDDED_CHECKSUM_MAGIC, LABEL_BYTES
-from torture.facts.states.label_writes import lengths_of_labels
+from torture.facts.states.origins import lengths_of_labels
 from torture.facts.states.states import states_with_torn_labels
 
 DISKS = dict.fromkeys(("data0", "data1"), Persistence.VOLATILE)

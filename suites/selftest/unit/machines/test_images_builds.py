@@ -19,7 +19,7 @@ from suites.selftest.unit.conftest import fake_tool
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.cache_root import CACHE_VARIABLE
+from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images import bases, cache, mirrors
 from torture.machines.images.build import GuestImage
 from torture.machines.images.cache import Cache

@@ -18,7 +18,7 @@ from torture.facts.linux.kernels import Kernels, linux_names
 from torture.facts.zfs.versions import version_names, zfs_version
 from torture.machines.images import assemble, bases, build, mirrors
 from torture.machines.images.recipes import Recipe, read_kernel_recipe, read_recipe
-from torture.machines.images.sources.zfs_trees import SourceTree
+from torture.machines.images.source_trees import SourceTree
 
 VERSION = "2.4.99-0123456789ab"
 

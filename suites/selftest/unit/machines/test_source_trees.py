@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.asked import asked_linux_trees, refuse_before_setup
+from fixtures.early_options import asked_linux_trees, refuse_before_setup
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels, linux_names, linux_version, why_unfit
 from torture.facts.zfs.versions import DEFAULT, version_names, zfs_version
 from torture.machines.images.recipes import read_recipe
-from torture.machines.images.sources.linux_trees import ChosenLinux, LinuxTree, choose_linux
-from torture.machines.images.sources.zfs_trees import SourceTree, choose_zfs
+from torture.machines.images.source_trees import (
+    ChosenLinux,
+    LinuxTree,
+    SourceTree,
+    choose_linux,
+    choose_zfs,
+)
 
 META = "Meta:          1\nName:          zfs\nVersion:       2.4.99\nRelease:       1\n"
 

@@ -20,7 +20,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.phase import Phase
 from torture.oracles.audit.disk_writes import disk_writes_in
 from torture.oracles.audit.invariants import Invariant
-from torture.oracles.audit.pointed import Pointed, find_pointed
+from torture.oracles.audit.pointed_data import Pointed, find_pointed
 from vmimages.client.load.blocks import Encoder
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "pointing-zil-block.json"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind
-from torture.oracles.audit.due.at_risk import AtRisk
-from torture.oracles.audit.due.returns import Returned, returns_in
+from torture.oracles.audit.due.at_risk import AtRisk, Returned, returns_in
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
 

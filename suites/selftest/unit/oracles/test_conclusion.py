@@ -9,7 +9,7 @@ import pytest
 
 from suites.selftest.unit.good_evidence import evidence, ledger, readback
 from torture.checkout import CHECKOUT
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
 from torture.oracles.verdict.judgement import Findings, conclude, together, with_words

@@ -13,8 +13,7 @@ from torture.facts.evidence.cut_document import GONE, DiskAtCut
 from torture.facts.evidence.folder import Step, ToolOutput
 from torture.oracles.verdict.pool_tools.zdb import BlockCheck, parse_zdb
 from torture.oracles.verdict.pool_verdict import judge_pool
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 SOUND = tool(Step.POOL_BLOCKS, "zdb/sound")

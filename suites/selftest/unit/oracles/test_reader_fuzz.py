@@ -31,12 +31,14 @@ from torture.oracles.verdict.applications.transactions import parse_found
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.boot_verdict import fsck_at_boot, parse_boot
 from torture.oracles.verdict.mount import parse_mount, read_kernel_log, read_nas_log
-from torture.oracles.verdict.pool_tools.status import parse_status
 from torture.oracles.verdict.pool_tools.zdb import parse_zdb
-from torture.oracles.verdict.pool_tools.zpool import parse_import, refuse_unfinished_scrub
+from torture.oracles.verdict.pool_tools.zpool import (
+    parse_import,
+    parse_status,
+    refuse_unfinished_scrub,
+)
 from torture.oracles.verdict.trees.tree_seen import parse_trees
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 _CODES = (0, 1, 2, 3, 4, 8, 32, 134, 137, None)

@@ -22,7 +22,10 @@ from torture.facts.evidence.ledger import (
     Ledger,
     OperationKind,
 )
-from torture.oracles.verdict.repeated import creations_that_met_their_file, repeated_as_done
+from torture.oracles.verdict.repeated_requests import (
+    creations_that_met_their_file,
+    repeated_as_done,
+)
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 from torture.records.scoring.writers import failed_writers

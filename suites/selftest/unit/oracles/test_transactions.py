@@ -15,8 +15,7 @@ from torture.oracles.verdict.applications.transactions import (
     parse_found,
 )
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 Story = list[tuple[str, int]]
 """Words and transactions: `begin`, `lazy`, `settle` begin one, `done` and `failed` end it."""

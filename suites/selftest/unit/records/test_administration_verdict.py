@@ -14,8 +14,8 @@ from suites.selftest.unit.good_evidence import MIXED, read
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.administration.protocol import Moment
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import AdministrationDocument, Step
 from torture.oracles.verdict.judgement import Judgement
@@ -28,8 +28,12 @@ from torture.records.scoring.judge import judge
 from torture.report.figures.cut_tables import Administered, administered_cuts
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
-from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
-from torture.trials.plan.trial_plan import TrialPlan, draw_plan
+from torture.trials.plan.trial_plan import (
+    AdministrationCut,
+    TrialPlan,
+    draw_administration_cut,
+    draw_plan,
+)
 
 UNDONE, GOING_ON, DONE = (f"expand-{outcome}" for outcome in ("undone", "going-on", "done"))
 

@@ -44,10 +44,9 @@ from torture.facts.evidence.manifest import ManifestFinding
 from torture.facts.evidence.walk_document import WALK
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.checkers.administration_checker import check_administration
+from torture.records.scoring.checkers.storage_checkers import check_administration
 from torture.records.scoring.judge import judge
 
 DMESG = tool(Step.CHECK_DMESG, "kernel/log-replayed")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from suites.selftest.unit.made_records import changed, trial_record
+from torture.choices.matrix.cell_terms import must_lose
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import must_lose
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.guarantee import Guarantee

@@ -20,7 +20,7 @@ from torture.facts.evidence.manifest import (
 )
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
-from torture.records.scoring.required import missing_evidence
+from torture.records.scoring.required_evidence import missing_evidence
 
 DUE = {MANIFEST_DUE: True}
 _IN_THE_END = (

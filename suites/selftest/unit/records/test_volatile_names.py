@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import EVERYTHING, MIXED, OLD, evidence, ledger
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Ledger, OperationKind
 from torture.oracles.verdict.verdicts import Verdict

@@ -13,7 +13,7 @@ from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.walk_document import WalkDocument, WalkedLoss
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
-from torture.records.scoring.walked import PoolHealth, StateVerdict, judge_state
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict, judge_state
 from torture.records.tasks import as_json
 from torture.records.tasks.walk_task import Walk
 

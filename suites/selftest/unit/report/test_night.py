@@ -20,8 +20,14 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec, drawn_again
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.report.night.baseline import BEFORE, move_baseline, night_before, read_night
-from torture.report.night.kept import trim_evidence, warning_of_age
+from torture.report.night.former_nights import (
+    BEFORE,
+    move_baseline,
+    night_before,
+    read_night,
+    trim_evidence,
+    warning_of_age,
+)
 from torture.report.night.plan import Plan, seed_of_night
 from torture.trials.plan.draw import draw_trials
 

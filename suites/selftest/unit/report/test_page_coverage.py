@@ -30,7 +30,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.report.reading.merged import write_merged
+from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store
 
 CAMPAIGNS = 30

@@ -13,8 +13,8 @@ from rich.console import Console
 from suites.selftest.unit.every_cell import longest_name
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report_records import figures_of
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.stats.rates import in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict

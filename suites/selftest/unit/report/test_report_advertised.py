@@ -16,7 +16,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.stats.rates import in_words
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised import (
+from torture.records.record.advertised_promises import (
     Advertised,
     parse_mount_options,
     parse_protocol,

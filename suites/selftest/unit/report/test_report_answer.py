@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.planning import cuts_to_detect
 from torture.facts.stats.rates import bound_in_words, interval_in_words, printed_bounds, rate_of

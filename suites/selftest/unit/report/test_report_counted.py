@@ -25,9 +25,9 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
 from torture.report.night.merge import Remember, merge_night
 from torture.report.page.render import render_page
-from torture.report.reading import counted
+from torture.report.reading import counting_rules
 from torture.report.reading.store import Store
-from torture.report.terminal.comparing import EXIT_WORSE, print_run_comparison
+from torture.report.terminal.comparison_table import EXIT_WORSE, print_run_comparison
 from torture.report.terminal.outcome_table import outcome_table
 
 SAFE = Cell.parse("iscsi-always-noslog-ext4-bothdie")
@@ -63,7 +63,7 @@ def figures_of(*runs: Path) -> CellFigures:
 
 
 def test_no_other_module_reads_the_table_of_all_records() -> None:
-    gate = Path(counted.__file__)
+    gate = Path(counting_rules.__file__)
     sources = [
         file
         for folder in ("torture", "fixtures", "tools", "suites")

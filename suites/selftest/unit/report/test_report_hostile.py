@@ -25,7 +25,7 @@ from torture.report.exports import EXPORTS
 from torture.report.reading.runs import find_run, folder_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import shell_word
-from torture.report.terminal.comparing import print_cell_comparison, print_run_comparison
+from torture.report.terminal.comparison_table import print_cell_comparison, print_run_comparison
 from torture.report.terminal.outcome_table import outcome_table
 from torture.report.terminal.worth_table import worth_table
 from torture.report.write import build_report

@@ -27,7 +27,7 @@ from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.night.plan import Plan
-from torture.report.reading.merged import write_merged
+from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store
 
 CELLS = cells_of(Matrix.QUICK)

@@ -17,7 +17,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.same_fault import why_different_there
+from torture.choices.matrix.choices import why_different_there
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import read_line
@@ -182,7 +182,7 @@ def test_a_page_compares_a_fault_with_a_cell_once(
 
 def test_a_page_does_not_wait_for_scipys_statistics() -> None:
     code = (
-        "import sys, torture.report.page.render; from torture.facts.stats.families import one_sided;"
+        "import sys, torture.report.page.render; from torture.facts.stats.comparison import one_sided;"
         "from torture.facts.stats.rates import rate_of; one_sided(rate_of(1, 9), rate_of(5, 9));"
         "sys.exit('scipy.stats' in sys.modules)"
     )

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
@@ -29,7 +29,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.reading.query_rows import LoadFigure
+from torture.report.reading.database import LoadFigure
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
 

@@ -36,10 +36,9 @@ from torture.report.page.sweep_charts import SHAPES, drawn_sweep
 from torture.report.page.vega import PHONE, WIDE, Frame
 from torture.report.reading.store import Store
 from torture.report.trade.beside_published import Point, SweepDrawn
-from torture.report.trade.fronts import Front, fronts_of
 from torture.report.trade.measurements import Measurement, RoundKey
 from torture.report.trade.speeds import NO_FIGURE, CellSpeed, digits, estimate_in_words, speed_of
-from torture.report.trade.trade import Trade, trade_of
+from torture.report.trade.trade import Front, Trade, fronts_of, trade_of
 
 ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
 STANDARD = "iscsi-standard-noslog-btrfs-bothdie"

@@ -15,7 +15,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.reading.merged import write_merged
+from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store
 
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

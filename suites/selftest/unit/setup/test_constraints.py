@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from fixtures.asked import asks_for_dask
+from fixtures.early_options import asks_for_dask
 from torture.checkout import CHECKOUT
 from torture.setup import provision
 from torture.setup.provision import CONSTRAINTS, ENVIRONMENT, read_project

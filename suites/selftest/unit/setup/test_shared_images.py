@@ -10,8 +10,8 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT
-from torture.machines.host.cache_root import CACHE_VARIABLE
 from torture.machines.host.places import is_local
+from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images import find
 from torture.machines.images.content import computed_digest, content_digest
 from torture.machines.images.recipes import read_recipe

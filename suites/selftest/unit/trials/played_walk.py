@@ -15,12 +15,11 @@ from torture.errors import HarnessError
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.walk import losses as losses_module
 from torture.trials.trial.walk import walker as walker_module
-from torture.trials.trial.walk.engines.engine import Recovered
-from torture.trials.trial.walk.engines.ranges import Ranges
+from torture.trials.trial.walk.engines.engine import Ranges, Recovered
 from torture.trials.trial.walk.walker import Walker
 
 VERDICTS = {
@@ -108,8 +107,8 @@ class PlayedWalk:
             hung=None,
         )
         recording: Any = SimpleNamespace(events=[], disks=[])
-        ground: Any = SimpleNamespace(recording=recording, acknowledged=None)
-        self.ground = ground
+        walked: Any = SimpleNamespace(recording=recording, acknowledged=None)
+        self.walked = walked
         trial: Any = SimpleNamespace(disks_left=(), spec=SimpleNamespace(seed=seed))
         monkeypatch.setattr(walker_module, "engines_of", lambda *_args, **_words: engines)
         monkeypatch.setattr(walker_module, "StateJudge", lambda *_args, **_words: judge)
@@ -125,7 +124,7 @@ class PlayedWalk:
             anything,
             anything,
             anything,
-            ground=self.ground,
+            walked=self.walked,
             folder=folder,
             show=lambda _text: None,
         )
@@ -133,8 +132,8 @@ class PlayedWalk:
     def over(
         self, states: Sequence[DistinctState], *, acknowledged: int | None = None
     ) -> WalkDocument:
-        ground: Any = SimpleNamespace(recording=self.ground.recording, acknowledged=acknowledged)
-        self.walker.recover_all(ground, states, until_s=time.monotonic() + 60)
+        walked: Any = SimpleNamespace(recording=self.walked.recording, acknowledged=acknowledged)
+        self.walker.recover_all(walked, states, until_s=time.monotonic() + 60)
         document = self.walker.document
         assert sum(document.outcomes.values()) == document.counted
         return document

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from fixtures.brought import brought_by, require_brought_files
+from fixtures.user_files import brought_by, require_brought_files
 from suites.selftest.unit.fake_workers import FakeSite
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import AXIS
 from torture.choices.workloads.fio import JOB_FILE, must_be_verifiable
 from torture.choices.workloads.protocol import Brought, Command, Place
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import SPEC, write_document
 from torture.machines.lab.agent import Agent
 from torture.trials.plan.draw import draw_trials
 from torture.trials.replay.replay import replay
-from torture.trials.trial.client_load.brought import brought_program, brought_text, content_of
+from torture.trials.trial.client_load.loads import brought_program, brought_text, content_of
 
 BENCH = Cell.parse("iscsi-always-noslog-ext4-gobonniego-bothdie")
 OWN_FIO = Cell.parse("iscsi-always-noslog-ext4-fio_own-bothdie")

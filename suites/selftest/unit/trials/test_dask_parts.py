@@ -22,11 +22,10 @@ from torture.errors import HarnessError
 from torture.machines.host import scratch
 from torture.records.record.run_layout import RunLayout
 from torture.trials.workers import _dask_host
-from torture.trials.workers._code import LOADED, code_digest
-from torture.trials.workers._dask_calls import Slot
-from torture.trials.workers._dask_connection import checked_address, connect
+from torture.trials.workers._dask_connection import Slot, checked_address, connect
 from torture.trials.workers._dask_host import Host, HostOrders, Make
 from torture.trials.workers._evidence_pack import pack_evidence, unpack_evidence
+from torture.trials.workers._where import LOADED, code_digest
 from torture.trials.workers.dask_site import DaskController, DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 

@@ -22,7 +22,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.hand_out import DeadTries
 
 DIED = HarnessError("a worker died of SIGKILL", hint="read w0.log")
 ROLLED_BACK = "rolled-back.iscsi-disabled-noslog-btrfs-bothdie.0000-f6704eece112861c"

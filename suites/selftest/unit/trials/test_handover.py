@@ -17,14 +17,14 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import VolumeOptions
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.nas.pool import pool_disks, wait_for_disks_script
 from torture.records.record.specs import TrialSpec
-from torture.trials.trial import prepared
+from torture.trials.trial import prepared_machines
 from torture.trials.trial.courses import cut_course
-from torture.trials.trial.handover import hand_over
-from torture.trials.trial.prepared import ready_machines
+from torture.trials.trial.outage import hand_over
+from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import StorageFailed
@@ -216,7 +216,9 @@ def lab(tmp_path: Path) -> Any:
 def test_the_console_of_a_failed_preparation_stays_where_its_error_says(
     trial: Trial, lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "set_up_nas", lambda _trial, machines: machines.start_nas(1, ()))
+    monkeypatch.setattr(
+        prepared_machines, "set_up_nas", lambda _trial, machines: machines.start_nas(1, ())
+    )
     with (
         closing(Machines(trial=trial, lab=lab)) as machines,
         pytest.raises(HarnessError, match="nas stopped by itself") as failure,

@@ -16,10 +16,8 @@ import pytest
 
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
-from torture.facts.speed.fio_jobs import parse_fio
-from torture.facts.speed.gobonniego_jobs import MEMORY_MIB, gobonniego_jobs
-from torture.facts.speed.jobs import JobEnd, SpeedJob
+from torture.facts.evidence.completed_command import Completed
+from torture.facts.speed.jobs import MEMORY_MIB, JobEnd, SpeedJob, gobonniego_jobs, parse_fio
 from torture.facts.speed.written_places import PoolShape
 from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import SETTLING_MAX, Recorded, shape_of, work_of

@@ -10,8 +10,8 @@ import pytest
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import LinkFailure
-from torture.trials.trial import link_failure
-from torture.trials.trial.link_failure import fail_link
+from torture.trials.trial import outage
+from torture.trials.trial.outage import fail_link
 
 _DEADLINE_S = 120
 
@@ -125,7 +125,7 @@ def test_a_standby_takes_over_while_no_client_reaches_either(
         rig.sleep(3)
         return standby
 
-    monkeypatch.setattr(link_failure, "hand_over", hand_over)
+    monkeypatch.setattr(outage, "hand_over", hand_over)
     failure = rig.fail()
     assert rig.happened == ["plug False", "hand over", "plug True", "answered"]
     assert rig.last is standby

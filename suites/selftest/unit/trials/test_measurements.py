@@ -15,11 +15,10 @@ import pytest
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import SPEC, write_document
 from torture.facts.recording.disks import Profile
-from torture.facts.speed.fio_jobs import parse_fio
-from torture.facts.speed.jobs import JobEnd, SpeedJob
+from torture.facts.speed.jobs import JobEnd, SpeedJob, parse_fio
 from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import (
     MEASURED,

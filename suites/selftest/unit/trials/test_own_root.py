@@ -14,13 +14,12 @@ from suites.selftest.unit.choices.test_boot import DOWN, UP
 from torture.choices.filesystems import AXIS
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied
+from torture.trials.trial import own_root
 from torture.trials.trial.outage import BrokenOff, keep_outage
-from torture.trials.trial.own_root import boots as booting
-from torture.trials.trial.own_root.boots import boots, keep_loss_of_root
-from torture.trials.trial.own_root.install import install_script
+from torture.trials.trial.own_root import boots, install_script, keep_loss_of_root
 from torture.trials.trial.recovery import detach
 from torture.trials.trial.setup import prepare_disk
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -124,7 +123,7 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
             return outcome
 
         idle: list[Any] = []
-        monkeypatch.setattr(booting, "wait_until_idle", lambda *_args: idle.append(1))
+        monkeypatch.setattr(own_root, "wait_until_idle", lambda *_args: idle.append(1))
         answering: Any = nas or FakeMachine(tmp_path, "nas")
         machines: Any = SimpleNamespace(trial=trial_in(), boot_client_from_disk=booted)
         is_up = boots(machines, evidence, answering, Step.BOOT)

@@ -13,16 +13,16 @@ from torture.choices.experiments import DISTURBANCES, FAULTS
 from torture.choices.experiments.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.guarantees import guarantee_of
-from torture.choices.matrix.same_fault import why_different_there
+from torture.choices.matrix.choices import why_different_there
 from torture.choices.workloads.protocol import Brought, Place
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.plan.draw import draw_planted, moved
 from torture.trials.trial import check as check_module
-from torture.trials.trial.prepared import prepared_for
+from torture.trials.trial.prepared_machines import prepared_for
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.trial import Trial
 

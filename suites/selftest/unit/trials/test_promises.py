@@ -28,11 +28,15 @@ from torture.facts.evidence.requests import (
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
-from torture.records.record.advertised import Advertised
+from torture.records.record.advertised_promises import Advertised
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial.courses import cut_course
+from torture.trials.trial.promises.client_requests import (
+    completions_before,
+    keep_verifiers,
+    listen_on_wire,
+)
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
-from torture.trials.trial.promises.of_disk import completions_before, keep_verifiers, listen_on_wire
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial

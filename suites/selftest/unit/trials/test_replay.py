@@ -26,8 +26,7 @@ from torture.report.reading.store import Store
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.plan.trial_plan import draw_plan, plan_of
-from torture.trials.replay.from_record import spec_of_record
-from torture.trials.replay.replay import replay
+from torture.trials.replay.replay import replay, spec_of_record
 from torture.trials.workers.protocol import WorkerOrders
 
 [FIRST] = draw_trials(

@@ -28,12 +28,11 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.tasks.walk_task import WalkAround
-from torture.trials.campaign import reproducer
-from torture.trials.campaign.reproducer import keep_reproducer
+from torture.trials.campaign import keeping
+from torture.trials.campaign.keeping import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
-from torture.trials.replay.from_record import evidence_in
-from torture.trials.replay.replay import replay
+from torture.trials.replay.replay import evidence_in, replay
 from torture.trials.trial.shared.archive import pack, unpack_recordings
 
 _GOLDEN = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
@@ -92,7 +91,7 @@ def test_a_recording_ends_soon_after_its_last_cut(
 ) -> None:
     whole = load_recording(_GOLDEN / "life-1")
     cut = read_crash_state(_GOLDEN / "flushed.view.json").cut
-    monkeypatch.setattr(reproducer, "_EVENTS_AFTER", -5)  # this one ends with its cut
+    monkeypatch.setattr(keeping, "_EVENTS_AFTER", -5)  # this one ends with its cut
     spec = _spec("bothdie")
     made = keep_reproducer(_lost(tmp_path, spec), record_of(spec, "L"))
     assert made is not None
@@ -122,7 +121,7 @@ def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
     )
     (begun,) = site.begun
     assert (begun.repeats, begun.task) == (spec.trial, WalkAround(states=7))
-    text = (moved / reproducer.README).read_text()
+    text = (moved / keeping.README).read_text()
     assert f"seed is {spec.seed}" in text
     assert "tools/replay DIR" in text
 
@@ -130,7 +129,7 @@ def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
 def test_a_run_keeps_no_more_than_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproducer, "KEPT_MAX", 0)
+    monkeypatch.setattr(keeping, "KEPT_MAX", 0)
     spec = _spec("bothdie")
     run = _lost(tmp_path, spec)
     assert keep_reproducer(run, record_of(spec, "L")) is not None  # the first makes the folder

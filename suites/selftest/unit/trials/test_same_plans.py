@@ -14,9 +14,9 @@ import pytest
 from suites.selftest.unit.every_cell import GROWING
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.choices import parse_choices
-from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.former_names import FORMER_NAMES, Former
 from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks

@@ -18,8 +18,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.records.scoring.judge import judge
-from torture.trials.plan.second_cut import SecondCut, draw_second_cut
-from torture.trials.plan.trial_plan import TrialPlan, draw_plan, plan_of
+from torture.trials.plan.trial_plan import SecondCut, TrialPlan, draw_plan, draw_second_cut, plan_of
 
 _SEEDS = range(2000)
 _DISKS = [ShelfDisk(serial="data0", size_mib=1, persistence=Persistence.VOLATILE)]

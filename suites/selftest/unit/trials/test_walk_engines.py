@@ -14,11 +14,10 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.trials.trial.walk.engines import native_engine
-from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
+from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Ranges, Recovered, Scout
 from torture.trials.trial.walk.engines.engines import Engines
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 from torture.trials.trial.walk.engines.native_engine import NativeEngine
-from torture.trials.trial.walk.engines.ranges import Ranges
 
 _MIB = 1024 * 1024
 _STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})

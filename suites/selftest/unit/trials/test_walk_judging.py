@@ -16,7 +16,7 @@ from torture.facts.evidence.walk_document import WALK, SetsTaken, WalkDocument
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Kind
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import judging
@@ -57,13 +57,13 @@ class _Judged:
 
         events = [SimpleNamespace(seq=seq, kind=Kind.MARK) for seq in _MARKS]
         contents: Any = SimpleNamespace(seen=looks.get, inspect=inspect)
-        ground: Any = SimpleNamespace(acknowledged_by=lambda state: state.cut)
+        walked: Any = SimpleNamespace(acknowledged_by=lambda state: state.cut)
         cut: Any = SimpleNamespace(recording=SimpleNamespace(events=events))
         (folder / "ledger.jsonl").touch()
         monkeypatch.setattr(judging, "load_evidence", lambda _folder: "the load's evidence")
         monkeypatch.setattr(StateJudge, "verdict_of", verdict_of)
         made: Any = SimpleNamespace(folder=folder, **trial)
-        self.judge = StateJudge(made, cut, contents, ground=ground, times=Times())
+        self.judge = StateJudge(made, cut, contents, walked=walked, times=Times())
 
     def __call__(self, cut: int, end: Recovered) -> StateVerdict:
         engine: Any = object()
@@ -151,7 +151,7 @@ def test_a_pool_may_lack_disks_where_the_cut_or_an_administrator_took_them(
         folder=tmp_path, cell=of, disks=("data0", "slog0"), disks_left=left
     )
     nothing: Any = SimpleNamespace(recording=SimpleNamespace(events=[]))
-    judge = StateJudge(trial, nothing, nothing, ground=nothing, times=Times())
+    judge = StateJudge(trial, nothing, nothing, walked=nothing, times=Times())
     look: Any = SimpleNamespace(tools=(), readbacks={})
     judge.verdict_of(look, _state(3), is_imported=True, health=PoolHealth(state="DEGRADED"))
     assert asked[0]["lacks_disks"] == lacks_disks
@@ -190,7 +190,7 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     contents = SimpleNamespace(close=lambda: None)
     monkeypatch.setattr(walk_module, "Walker", _Walker)
     monkeypatch.setattr(walk_module, "ContentChecks", lambda *_parts: contents)
-    monkeypatch.setattr(walk_module, "ground_and_states", lambda *_parts: (None, tuple(range(5))))
+    monkeypatch.setattr(walk_module, "walked_and_states", lambda *_parts: (None, tuple(range(5))))
     monkeypatch.setattr(walk_module, "_with_torn_labels", lambda *_parts: [])
     sets = SetsTaken(cuts=7, cuts_taken=6)
     monkeypatch.setattr(walk_module, "_sets_taken", lambda *_parts: sets)
@@ -249,14 +249,14 @@ def _nested(
     judge = SimpleNamespace(verdict_of=lambda *_args, **_kwargs: _verdict(next(shown)))
     root = SimpleNamespace(key=1, cut=7, crash_state=lambda *_args: "a state")
     monkeypatch.setattr(_Walker, "judge", judge, raising=False)
-    monkeypatch.setattr(_Walker, "ground", SimpleNamespace(recording=None), raising=False)
+    monkeypatch.setattr(_Walker, "walked", SimpleNamespace(recording=None), raising=False)
     monkeypatch.setattr(_Walker, "show", lambda _self, _text: None, raising=False)
     monkeypatch.setattr(_Walker, "count_fresh", lambda *_args, **_words: None, raising=False)
     monkeypatch.setattr(_Walker, "next_root", lambda _self, _states: root)
     monkeypatch.setattr(
         _Walker,
         "recover_all",
-        lambda _self, ground, states, **_words: grounds.append((ground, len(states))),
+        lambda _self, walked, states, **_words: grounds.append((walked, len(states))),
     )
     fresh = SimpleNamespace(
         recording=SimpleNamespace(events=[1, 2]), evidence=None, is_imported=True, health=None
@@ -264,7 +264,7 @@ def _nested(
     monkeypatch.setattr(walk_module, "recover_afresh", lambda *_args: fresh)
     monkeypatch.setattr(walk_module, "_states", lambda *_args, **_words: tuple(range(50)))
     monkeypatch.setattr(
-        walk_module, "_ground", lambda *_args, acknowledged=None: SimpleNamespace(
+        walk_module, "_walked", lambda *_args, acknowledged=None: SimpleNamespace(
             recording=None, acknowledged=acknowledged
         )
     )  # fmt: skip
@@ -278,7 +278,7 @@ def test_three_recoveries_in_a_row_are_cut_and_walked(
     """Of 100 states ten of each; they keep all that was acknowledged before the load's cut."""
     grounds, document = _nested(walked, monkeypatch, verdicts=[Verdict.INTACT] * 3)
     assert [number for _, number in grounds[1:]] == [10, 10, 10]
-    assert [ground.acknowledged for ground, _ in grounds[1:]] == [7, 7, 7]
+    assert [walked.acknowledged for walked, _ in grounds[1:]] == [7, 7, 7]
     assert document["depth"] == 4
 
 

@@ -15,12 +15,10 @@ from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.transports.protocol import Traits
 from torture.facts.evidence.folder import Step
 from torture.facts.evidence.walk_document import WalkDocument
-from torture.records.scoring.walked import PoolHealth
-from torture.trials.trial.walk import content_checks, fresh
-from torture.trials.trial.walk import offers as offers_module
-from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.records.scoring.walk_verdict import PoolHealth
+from torture.trials.trial.walk import client_view, fresh
+from torture.trials.trial.walk.client_view import ContentChecks, OfferedFiles
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
-from torture.trials.trial.walk.offers import OfferedFiles
 from torture.trials.trial.walk.times import Times
 
 
@@ -44,9 +42,9 @@ def test_a_client_with_a_doubtful_check_looks_at_nothing_more(
     checks._client = SimpleNamespace(must=lambda *_args, **_words: None)
     checks._machines = SimpleNamespace(close=lambda: None)
     checks._reader = SimpleNamespace(run=None, close=lambda: None)
-    monkeypatch.setattr(content_checks, "replace", lambda value, **_changes: value)
-    monkeypatch.setattr(content_checks, "check", lambda *_args, **_words: is_sound)
-    monkeypatch.setattr(content_checks, "load_evidence", lambda folder: folder.name)
+    monkeypatch.setattr(client_view, "replace", lambda value, **_changes: value)
+    monkeypatch.setattr(client_view, "check", lambda *_args, **_words: is_sound)
+    monkeypatch.setattr(client_view, "load_evidence", lambda folder: folder.name)
     assert checks.inspect("a" * 32, object()) == "a" * 32
     assert (checks.seen("a" * 32), checks.known) == ("a" * 32, 1)
     assert (checks._client is not None) == is_kept
@@ -108,7 +106,7 @@ def test_a_server_that_was_ended_is_started_for_the_next_state(
 ) -> None:
     scripts: list[str] = []
     monkeypatch.setattr(
-        offers_module,
+        client_view,
         "storage_must",
         lambda _nas, _failure, script, **_words: scripts.append(script),
     )

@@ -26,7 +26,7 @@ from torture.facts.states.states import DistinctState
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 from torture.records.tasks.walk_task import Walk
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_planted, draw_walked
@@ -34,15 +34,19 @@ from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk import walk as walk_module
-from torture.trials.trial.walk.engines.engine import recovered_of
-from torture.trials.trial.walk.engines.ranges import Ranges, grains_of, grains_with_data
-from torture.trials.trial.walk.ground import Around, FirstEnd
-from torture.trials.trial.walk.shrink import Dropped, fewest, smallest
+from torture.trials.trial.walk.engines.engine import (
+    Ranges,
+    grains_of,
+    grains_with_data,
+    recovered_of,
+)
+from torture.trials.trial.walk.losses import Dropped, fewest, smallest
 from torture.trials.trial.walk.walk import (
-    ground_and_states,
     recover_contents_afresh,
+    walked_and_states,
     why_not_walked,
 )
+from torture.trials.trial.walk.walk_values import Around, FirstEnd
 
 _GRAIN = 64 * 1024
 _SAID = {
@@ -235,12 +239,12 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     cut = PowerCut(recording=load, seq=len(load.events) - 1, t_ms=0, took_ms=0)
     state = CrashState(recording=recovery.folder, cut=3, seed=0, disks={})
     around = Around(state=state, acknowledged=7)
-    ground, states = ground_and_states(trial, cut, around)
-    assert (ground.recording.folder, ground.acknowledged) == (recovery.folder, 7)
+    walked, states = walked_and_states(trial, cut, around)
+    assert (walked.recording.folder, walked.acknowledged) == (recovery.folder, 7)
     assert states
     of_load = replace(around, state=replace(state, recording=load.folder.resolve()))
-    ground, _ = ground_and_states(trial, cut, of_load)
-    assert (ground.recording, ground.acknowledged) == (load, None)
+    walked, _ = walked_and_states(trial, cut, of_load)
+    assert (walked.recording, walked.acknowledged) == (load, None)
 
 
 _KEPT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())

@@ -15,7 +15,7 @@ from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState
 from torture.machines.lab.machine import GuestDied
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered
 from torture.trials.trial.walk.recoveries import How, Recoveries, Recovery, worst_of

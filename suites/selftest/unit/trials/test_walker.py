@@ -231,9 +231,9 @@ def test_the_library_is_not_checked_when_the_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walk = PlayedWalk(tmp_path, monkeypatch, library=by_writes, proven=by_writes)
-    walk.walker.recover_all(walk.ground, plain_states(9), until_s=time.monotonic() - 1)
+    walk.walker.recover_all(walk.walked, plain_states(9), until_s=time.monotonic() - 1)
     assert walk.walker.document.counted == 0
     monkeypatch.setattr(walk.walker, "_is_over", iter([False] * 9 + [True] * 9).__next__)
-    walk.walker.recover_all(walk.ground, plain_states(9), until_s=time.monotonic() + 60)
+    walk.walker.recover_all(walk.walked, plain_states(9), until_s=time.monotonic() + 60)
     document = walk.walker.document
     assert (document.counted, document.by_library, document.checked) == (9, 9, 0)

@@ -23,7 +23,7 @@ from torture.oracles.audit.commits import Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite
 from torture.oracles.audit.extents import sectors_of
-from torture.oracles.audit.pointed import Pointed
+from torture.oracles.audit.pointed_data import Pointed
 
 Key = int | LoadSector | str
 """A sector of the volume or of any file, by number; a sector of the load by content; a name."""

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from torture.facts.evidence.documents import Measure, limits, strictly
 from torture.facts.evidence.strict_json import strict_json
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 _PANIC = re.compile(r"^panic: (?P<why>.*)$", re.MULTILINE)
 _OF_THE_SYSTEM = re.compile(r"^\w+ /[^:]*: \S")

@@ -32,8 +32,7 @@ from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
 from torture.oracles.verdict.judgement import Findings, conclude, with_words
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.unreadable import UnreadableError, read_whole
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict, read_whole
 
 _COMPLAINTS_MAX = 5
 _SETTLES = "settle"

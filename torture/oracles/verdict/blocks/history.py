@@ -35,7 +35,7 @@ from itertools import chain
 
 from torture.facts.evidence.ledger import BLOCK_SECTORS, Begin, Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.moments import Window, Windows, union
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 WHOLE = range(BLOCK_SECTORS)
 """All sectors of a block."""

@@ -34,7 +34,7 @@ from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
 from torture.oracles.verdict.judgement import Findings, conclude
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 _ENOENT = 2
 _TELLING_MAX = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from torture.facts.evidence.documents import limits, strictly
-from torture.oracles.verdict.unreadable import read_whole
+from torture.oracles.verdict.verdicts import read_whole
 
 SECTORS = 8
 """The number of sectors in a block, as in the guest's `blocks.py`."""

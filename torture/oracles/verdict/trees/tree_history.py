@@ -29,7 +29,7 @@ from torture.oracles.verdict.trees.tree_syncs import (
     names_are_stable,
     sectors_of,
 )
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 SECTOR_BYTES = 512
 ANY = "any"

@@ -37,7 +37,7 @@ from torture.oracles.verdict.trees.tree_seen import (
     Unusable,
 )
 from torture.oracles.verdict.trees.tree_syncs import Key, Thing
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torture.facts.evidence.documents import strictly
 from torture.oracles.verdict.blocks.readback import GARBAGE
-from torture.oracles.verdict.unreadable import read_whole
+from torture.oracles.verdict.verdicts import read_whole
 
 Holder = int | str
 """The writer of a sector, by operation; or `zero`, or another content."""

@@ -23,12 +23,11 @@ from torture.trials.trial.cut import (
     keep_return,
     keep_second_cut,
 )
-from torture.trials.trial.link_failure import fail_link
 from torture.trials.trial.moment import wait_for_moment
-from torture.trials.trial.outage import keep_outage
-from torture.trials.trial.own_root.boots import keep_loss_of_root
-from torture.trials.trial.prepared import ready_machines
-from torture.trials.trial.promises.of_disk import keep_verifiers, trace_disk
+from torture.trials.trial.outage import fail_link, keep_outage
+from torture.trials.trial.own_root import keep_loss_of_root
+from torture.trials.trial.prepared_machines import ready_machines
+from torture.trials.trial.promises.client_requests import keep_verifiers, trace_disk
 from torture.trials.trial.promises.proof import not_in_effect, prove
 from torture.trials.trial.recovery import (
     bring_nas_back,

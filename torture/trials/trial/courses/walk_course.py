@@ -16,8 +16,8 @@ from torture.trials.trial.cut import KeptCut, keep_earlier_cut
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.ground import Around, LostState
 from torture.trials.trial.walk.walk import walk
+from torture.trials.trial.walk.walk_values import Around, LostState
 
 
 def _cut_and_walk(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

@@ -10,17 +10,23 @@ from typing import Any
 from torture.choices.workloads.gobonniego import NAME, PROGRAM
 from torture.choices.workloads.protocol import Brought
 from torture.errors import HarnessError
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Step
-from torture.facts.speed.fio_jobs import fio_command, parse_fio
-from torture.facts.speed.gobonniego_jobs import MEMORY_MIB, ends_of_run, gobonniego_options
-from torture.facts.speed.jobs import JobEnd, SpeedJob
+from torture.facts.speed.jobs import (
+    MEMORY_MIB,
+    JobEnd,
+    SpeedJob,
+    ends_of_run,
+    fio_command,
+    gobonniego_options,
+    parse_fio,
+)
 from torture.facts.speed.slow_motion import Timer, timers_script
 from torture.machines.lab.machine import Machine
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError
 from torture.records.tasks.measure_task import MeasureOrder
-from torture.trials.trial.client_load.brought import content_of
+from torture.trials.trial.client_load.loads import content_of
 from torture.trials.trial.measure.counted_jobs import Recorded
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 

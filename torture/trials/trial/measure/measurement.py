@@ -14,7 +14,7 @@ from torture.choices.workloads.gobonniego import NAME
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Profile, ShelfDisk
-from torture.facts.speed.gobonniego_jobs import MEMORY_MIB
+from torture.facts.speed.jobs import MEMORY_MIB
 from torture.facts.speed.link import Link, slowed
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument, MeasuredPlace
 from torture.facts.speed.slow_motion import (
@@ -29,7 +29,7 @@ from torture.records.tasks.measure_task import MeasureOrder
 from torture.trials.trial.measure.counted_jobs import Recorded, shape_of
 from torture.trials.trial.measure.job_programs import Target, lay_out
 from torture.trials.trial.measure.jobs_run import find_slow_motions, run_rounds, run_unmodelled
-from torture.trials.trial.prepared import ready_machines
+from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.setup import settle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines

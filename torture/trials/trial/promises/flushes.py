@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.guarantees import flushes_its_log
+from torture.choices.matrix.cell_terms import flushes_its_log
 from torture.choices.volumes import DIRECTORY, VolumeKind, zvol
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import ShelfDisk

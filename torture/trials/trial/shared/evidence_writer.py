@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Step, ToolOutput, append_tool, write_document
 from torture.machines.lab.machine import Machine
 from torture.trials.trial.shared.storage import must_have_ended

@@ -6,7 +6,7 @@ end likelier. As a failure of the machinery, it would remove the worst cuts from
 
 from __future__ import annotations
 
-from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import Machine, MachineFailed
 

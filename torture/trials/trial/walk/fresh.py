@@ -10,8 +10,8 @@ from torture.facts.evidence.folder import CUT_STATE, SPEC, Evidence, Step, load_
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.lab.lab import Lab
-from torture.oracles.verdict.pool_tools.status import parse_status
-from torture.records.scoring.walked import PoolHealth
+from torture.oracles.verdict.pool_tools.zpool import parse_status
+from torture.records.scoring.walk_verdict import PoolHealth
 from torture.trials.trial.check import check
 from torture.trials.trial.recovery import bring_nas_back, observe_status
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -10,29 +10,35 @@ from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Kind
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import PoolHealth, StateVerdict, judge_state
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict, judge_state
 from torture.trials.trial.confirm import earlier_cut
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.trials.trial.walk.client_view import ContentChecks
 from torture.trials.trial.walk.engines.engine import Engine, Recovered
-from torture.trials.trial.walk.ground import Ground
 from torture.trials.trial.walk.times import Times
+from torture.trials.trial.walk.walk_values import WalkedRecording
 
 
 class StateJudge:
     """Judges each content once, for each health of the pool and number of acknowledgements.
 
-    `ground`: the recording whose states are judged now.
+    `walked`: the recording whose states are judged now.
     """
 
     def __init__(
-        self, trial: Trial, cut: PowerCut, contents: ContentChecks, *, ground: Ground, times: Times
+        self,
+        trial: Trial,
+        cut: PowerCut,
+        contents: ContentChecks,
+        *,
+        walked: WalkedRecording,
+        times: Times,
     ) -> None:
         self._trial = trial
         self._cut = cut
         self._contents = contents
-        self.ground = ground
+        self.walked = walked
         self._times = times
         self._live = load_evidence(trial.folder)
         self._ledger = (trial.folder / LEDGER).read_bytes()
@@ -61,7 +67,7 @@ class StateJudge:
             return self.verdict_of(
                 self._live, state, is_imported=end.is_imported, health=None, refusal=end.refusal
             )
-        marks = sum(1 for seq in self._marks if seq <= self.ground.acknowledged_by(state))
+        marks = sum(1 for seq in self._marks if seq <= self.walked.acknowledged_by(state))
         key = end.content, end.health, marks
         if key not in self._judged:
             look = self._look(end.content, engine)
@@ -102,7 +108,7 @@ class StateJudge:
         return earlier_cut(
             self._cut.recording,
             state,
-            at=self.ground.acknowledged_by(state),
+            at=self.walked.acknowledged_by(state),
             last=self._cut.seq,
             t_ms=self._cut.t_ms,
             finding="a walked state lost something",

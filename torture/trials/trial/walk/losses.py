@@ -1,18 +1,101 @@
-"""The states of a walk that lost something, and the smallest state of each kind of loss."""
+"""The states of a walk that lost something, and the smallest state of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from torture.facts.evidence.walk_document import WalkedLoss
-from torture.facts.recording.crash_state import CrashState
+from torture.facts.evidence.walk_document import DroppedWrite, WalkedLoss
+from torture.facts.recording.crash_state import CrashState, Survivor
+from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.legal import require_legal
+from torture.facts.recording.roles import role_of
 from torture.facts.states.states import DistinctState
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walk_verdict import StateVerdict
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.ground import Ground, LostState
 from torture.trials.trial.walk.judging import StateJudge
-from torture.trials.trial.walk.shrink import dropped_writes, smallest
+from torture.trials.trial.walk.walk_values import LostState, WalkedRecording
+
+Dropped = tuple[int, ...]
+"""Submissions of the writes that do not survive, ascending."""
+_STATES_MAX = 100
+
+
+def smallest(
+    state: DistinctState,
+    judged: StateVerdict,
+    judge: Callable[[DistinctState], StateVerdict],
+    *,
+    is_over: Callable[[], bool],
+) -> tuple[DistinctState, StateVerdict] | None:
+    """A state with the fewest dropped writes that still loses as this one does, and its verdict.
+
+    `judge` recovers some 100 states at most, and one more once the time `is_over`. None when the last
+    one no longer loses.
+    """
+
+    def loses(part: Dropped) -> bool:
+        return not is_over() and judge(state.dropping_only(part)).is_kind_of(judged)
+
+    found = state.dropping_only(fewest(state.dropped, loses, asks_max=_STATES_MAX))
+    shown = judge(found)
+    return (found, shown) if shown.is_kind_of(judged) else None
+
+
+def dropped_writes(state: DistinctState, recording: Recording) -> tuple[DroppedWrite, ...]:
+    """The writes that a state drops, in words of their disks and roles."""
+    return tuple(_described(recording, write, state.torn) for write in state.dropped)
+
+
+def _described(recording: Recording, submission: int, torn: Survivor | None) -> DroppedWrite:
+    event = recording.events[submission]
+    assert event.disk is not None
+    is_write = event.kind is Kind.WRITE_SUBMIT
+    is_torn = torn is not None and torn.submission == submission
+    return DroppedWrite(
+        disk=recording.disks[event.disk].name,
+        role=role_of(recording.payload(event)) if is_write else event.kind,
+        offset_bytes=event.offset,
+        length_bytes=event.length,
+        sectors_kept=len(torn.sectors or ()) if torn is not None and is_torn else 0,
+    )
+
+
+def fewest(dropped: Sequence[int], loses: Callable[[Dropped], bool], *, asks_max: int) -> Dropped:
+    """A part of `dropped` that loses something, while it loses nothing without any one of its writes.
+
+    `loses` is asked once about a part, and at most `asks_max` times; the best part by then is
+    returned. All of `dropped` must lose something.
+    """
+    known: dict[Dropped, bool] = {}
+
+    def lost(part: Dropped) -> bool:
+        if part not in known and len(known) < asks_max:
+            known[part] = loses(part)
+        return known.get(part, False)
+
+    best, pieces = tuple(sorted(dropped)), 2
+    if lost(()):
+        return ()
+    while len(best) > 1:
+        parts = _split(best, pieces)
+        rests = [tuple(write for write in best if write not in part) for part in parts]
+        smaller = next((part for part in (*parts, *rests) if lost(part)), None)
+        if smaller is not None:
+            pieces = 2 if smaller in parts else max(pieces - 1, 2)
+            best = smaller
+        elif pieces < len(best):
+            pieces = min(2 * pieces, len(best))
+        else:
+            break
+    return best
+
+
+def _split(writes: Dropped, pieces: int) -> list[Dropped]:
+    pieces = min(pieces, len(writes))
+    ends = [len(writes) * place // pieces for place in range(pieces + 1)]
+    return [writes[begin:end] for begin, end in pairwise(ends)]
+
 
 _LOSSES_KEPT = 20
 _KINDS_SHRUNK_MAX = 4
@@ -36,15 +119,15 @@ class Losses:
         self._kinds: list[StateVerdict] = []
         """The first loss of each kind, which the smallest state of its kind stands for."""
 
-    def keep_fresh(self, ground: Ground, state: CrashState) -> None:
+    def keep_fresh(self, walked: WalkedRecording, state: CrashState) -> None:
         """Keep a loss that a fresh NAS shows, and the engine did not: it is the trial's."""
-        require_legal(ground.recording, state, self._disks)
+        require_legal(walked.recording, state, self._disks)
         if self.first is None:
             self.first = LostState(state=state, cut=self._judge.cut_of(state))
 
     def keep(
         self,
-        ground: Ground,
+        walked: WalkedRecording,
         state: DistinctState,
         judged: StateVerdict,
         judge: Callable[[DistinctState], StateVerdict],
@@ -52,7 +135,7 @@ class Losses:
         is_over: Callable[[], bool],
     ) -> None:
         """Keep a loss; `judge` recovers smaller ones, with the engine that shows it."""
-        recording = ground.recording
+        recording = walked.recording
         require_legal(recording, state.crash_state(recording, self._names), self._disks)
         is_new = len(self._kinds) < _KINDS_SHRUNK_MAX and not any(
             judged.is_kind_of(known) for known in self._kinds

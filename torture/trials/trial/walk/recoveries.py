@@ -12,7 +12,7 @@ from enum import StrEnum
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState
 from torture.machines.lab.machine import GuestDied
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walk_verdict import StateVerdict
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered
 from torture.trials.trial.walk.engines.engines import Engines

@@ -9,7 +9,7 @@ from typing import Any
 
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walk_verdict import StateVerdict
 from torture.trials.trial.walk.recoveries import How, Recovery
 
 

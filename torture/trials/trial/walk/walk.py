@@ -31,16 +31,16 @@ from torture.facts.states.states import (
 )
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walk_verdict import StateVerdict
 from torture.records.tasks.walk_task import FRESH_S, Walk
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.trials.trial.walk.client_view import ContentChecks
 from torture.trials.trial.walk.fresh import FreshRecovery, recover_afresh
-from torture.trials.trial.walk.ground import Around, Ground, LostState
+from torture.trials.trial.walk.walk_values import Around, LostState, WalkedRecording
 from torture.trials.trial.walk.walker import Walker
 
 _DEEPEST = 4
@@ -83,7 +83,7 @@ def walk(
     ends the walk early, and the document says so.
     """
     folder = trial.scratch / "walk"
-    ground, states = ground_and_states(trial, cut, around)
+    walked, states = walked_and_states(trial, cut, around)
     wanted, until_s = order.states, time.monotonic() + order.longer_s
     fresh_s = order.fresh * FRESH_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
@@ -100,14 +100,14 @@ def walk(
             machines.lab,
             cut,
             contents,
-            ground=ground,
+            walked=walked,
             folder=folder,
             show=evidence.enter_stage,
         )
         try:
             with closing(walker):
                 nested_s = order.minutes * 60 * _NESTED_SHARE * (_DEEPEST - 1)
-                walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
+                walker.recover_all(walked, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
                 recover_contents_afresh(
                     trial, machines, walker, number=order.fresh, until_s=until_s - nested_s
                 )
@@ -131,9 +131,9 @@ def walk(
     return walker.losses.first
 
 
-def ground_and_states(
+def walked_and_states(
     trial: Trial, cut: PowerCut, around: Around | None
-) -> tuple[Ground, tuple[DistinctState, ...]]:
+) -> tuple[WalkedRecording, tuple[DistinctState, ...]]:
     """The load's recording, or that of a recovery that was cut.
 
     The load's is walked from the first acknowledgement on, and from the command of an administration
@@ -142,9 +142,9 @@ def ground_and_states(
     if around is not None and around.state.recording != cut.recording.folder.resolve():
         recording = load_recording(around.state.recording)
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
-        return _ground(trial, recording, states, acknowledged=around.acknowledged), states
+        return _walked(trial, recording, states, acknowledged=around.acknowledged), states
     states = _states(trial, cut.recording, first=_first_event(trial, cut), last=cut.seq)
-    return _ground(trial, cut.recording, states), states
+    return _walked(trial, cut.recording, states), states
 
 
 def _with_torn_labels(
@@ -168,16 +168,16 @@ def _first_event(trial: Trial, cut: PowerCut) -> int:
     return max(_first_acknowledgement(cut), issued_seq_in(trial.folder))
 
 
-def _ground(
+def _walked(
     trial: Trial,
     recording: Recording,
     states: Sequence[DistinctState],
     *,
     acknowledged: int | None = None,
-) -> Ground:
+) -> WalkedRecording:
     latest = max(states, key=lambda state: (state.cut, -len(state.dropped)))
     names = [disk.serial for disk in trial.disks_left]
-    return Ground(
+    return WalkedRecording(
         recording=recording,
         latest=latest.crash_state(recording, names),
         acknowledged=acknowledged,
@@ -198,20 +198,20 @@ def _walk_recoveries(
     It ends early where such a recovery itself loses something.
     """
     names = [disk.serial for disk in trial.disks_left]
-    ground = walker.ground
+    walked = walker.walked
     state: DistinctState | None = root
     for depth in range(2, _DEEPEST + 1):
         if state is None or time.monotonic() > until_s:
             return
-        crash_state = state.crash_state(ground.recording, names)
+        crash_state = state.crash_state(walked.recording, names)
         walker.close()  # libvirt has one NAS of a name
         recording = _recovery_of(trial, machines, walker, crash_state, depth=depth)
         if recording is None:
             return
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
-        ground = _ground(trial, recording, states, acknowledged=root.cut)
+        walked = _walked(trial, recording, states, acknowledged=root.cut)
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
-        walker.recover_all(ground, in_batches(chosen), until_s=until_s)
+        walker.recover_all(walked, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)
         state = walker.next_root(chosen)
 

@@ -13,18 +13,18 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import StateVerdict
+from torture.records.scoring.walk_verdict import StateVerdict
 from torture.records.tasks.walk_task import Walk
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.trials.trial.walk.client_view import ContentChecks
 from torture.trials.trial.walk.engines.engines import engines_of
-from torture.trials.trial.walk.ground import FirstEnd, Ground
 from torture.trials.trial.walk.judging import StateJudge
 from torture.trials.trial.walk.losses import Losses
 from torture.trials.trial.walk.recoveries import How, Recoveries, Recovery, worst_of
 from torture.trials.trial.walk.state_tally import Tally
 from torture.trials.trial.walk.times import Times
+from torture.trials.trial.walk.walk_values import FirstEnd, WalkedRecording
 
 _REPEATED_EVERY = 50
 """One state in so many is recovered twice by the same engine."""
@@ -61,7 +61,7 @@ class Walker:
         cut: PowerCut,
         contents: ContentChecks,
         *,
-        ground: Ground,
+        walked: WalkedRecording,
         folder: Path,
         show: Callable[[str], None],
     ) -> None:
@@ -71,18 +71,18 @@ class Walker:
         self.show = show
         """Says on the live line how far the walk is."""
         self._names = [disk.serial for disk in trial.disks_left]
-        self.ground = ground
+        self.walked = walked
         """The recording whose states are walked now."""
         self._engines = engines_of(
             trial,
             order.engine,
             lab,
             folder=folder,
-            recording=lambda: self.ground.recording,
-            first=lambda: self.ground.latest,
+            recording=lambda: self.walked.recording,
+            first=lambda: self.walked.latest,
         )
         self._times = Times()
-        self.judge = StateJudge(trial, cut, contents, ground=ground, times=self._times)
+        self.judge = StateJudge(trial, cut, contents, walked=walked, times=self._times)
         self._recoveries = Recoveries(
             self._engines,
             judge=self.judge.judge,
@@ -104,10 +104,10 @@ class Walker:
         self._until_s = 0.0
 
     def recover_all(
-        self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
+        self, walked: WalkedRecording, states: Sequence[DistinctState], *, until_s: float
     ) -> None:
         """Recover and judge the states, until the time is up. Then check the library's word."""
-        self.ground = self.judge.ground = ground
+        self.walked = self.judge.walked = walked
         self._intact, self._by_library = set(), []
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         share = _CHECKED_SHARE if self._engines.has_scout else 0.0
@@ -131,7 +131,7 @@ class Walker:
     def _recover(self, state: DistinctState, *, again: bool) -> None:
         """Recover a state, and count it by the worst of its recoveries."""
         own = self._crash_state(state)
-        is_nested = self.ground.acknowledged is not None
+        is_nested = self.walked.acknowledged is not None
         found = self._recoveries.of(own, again=again)
         first, judged = found[0], worst_of(found)
         if judged.verdict is Verdict.INTACT:
@@ -215,7 +215,7 @@ class Walker:
             )
 
     def _crash_state(self, state: DistinctState) -> CrashState:
-        return state.crash_state(self.ground.recording, self._names)
+        return state.crash_state(self.walked.recording, self._names)
 
     def _is_over(self) -> bool:
         return time.monotonic() > self._until_s
@@ -227,7 +227,7 @@ class Walker:
     def _count(self, *, walked_ms: int) -> None:
         counted = self._recoveries.document
         # only a NAS that recovers all states of the load may drift
-        if self.ground.acknowledged is None and not self._engines.has_scout:
+        if self.walked.acknowledged is None and not self._engines.has_scout:
             available_mib = self._engines.nas_available_mib
             self.document = self._times.with_drift(self.document, available_mib=available_mib)
         self.document = replace(
@@ -246,7 +246,7 @@ class Walker:
     def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
         """Count a recovery by a fresh NAS; a loss that the engine did not find is the trial's."""
         if loses:
-            self.losses.keep_fresh(self.ground, state)
+            self.losses.keep_fresh(self.walked, state)
         self.document = replace(
             self.document,
             fresh=self.document.fresh + 1,
@@ -259,7 +259,7 @@ class Walker:
         judged: StateVerdict,
         judge: Callable[[DistinctState], StateVerdict],
     ) -> None:
-        self.losses.keep(self.ground, state, judged, judge, is_over=self._is_over)
+        self.losses.keep(self.walked, state, judged, judge, is_over=self._is_over)
         self.document = replace(self.document, losses=self.losses.kept)
 
     def close(self) -> None:

@@ -21,10 +21,17 @@ from torture.facts.recording.events import (
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered, Scout
+from torture.trials.trial.walk.engines.engine import (
+    Engine,
+    GaveUp,
+    Ranges,
+    Recovered,
+    Scout,
+    grains_of,
+    grains_with_data,
+)
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
 from torture.trials.trial.walk.engines.native_engine import NativeEngine
-from torture.trials.trial.walk.engines.ranges import Ranges, grains_of, grains_with_data
 
 _ZVOL = "/dev/zd0"
 """Without udevd a zvol has no other name than the kernel's."""

@@ -17,11 +17,10 @@ from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.recovery_programs import guest_program
-from torture.machines.shelf.connection import Connection
+from torture.machines.shelf.control import Connection
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.resident import PORT, ResidentProgram
-from torture.trials.trial.walk.engines.engine import Recovered, recovered_of
-from torture.trials.trial.walk.engines.ranges import Ranges
+from torture.trials.trial.walk.engines.engine import Ranges, Recovered, recovered_of
 
 _PROGRAM = "/run/recover"
 _RANGES = "/run/recover.ranges"

@@ -24,9 +24,8 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
 from torture.facts.states.layers import Layers
 from torture.facts.states.origins import Origins, Pages
-from torture.trials.trial.walk.engines.engine import GaveUp, Recovered, recovered_of
+from torture.trials.trial.walk.engines.engine import GaveUp, Ranges, Recovered, recovered_of
 from torture.trials.trial.walk.engines.proofs import Proofs
-from torture.trials.trial.walk.engines.ranges import Ranges
 
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
 _MIB = 1024 * 1024

@@ -17,7 +17,7 @@ from torture.facts.recording.intent_log import (
     placed_blocks_in,
 )
 from torture.oracles.audit.operations import Acknowledged, Sector
-from torture.oracles.audit.pointed import PointedData
+from torture.oracles.audit.pointed_data import PointedData
 
 # Finds the intent log's blocks that hold an operation's data.
 #

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
-from torture.records.scoring.walked import PoolHealth, StateVerdict
+from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
+class WalkedRecording:
     """A recording whose states are walked.
 
     `acknowledged`: the event of the load's recording up to which acknowledgements count. None: up to

@@ -1,4 +1,4 @@
-"""Patches for a kernel of Debian's: what they touch, their name, and their way into a build.
+"""Patches for a kernel of Debian's, and the modules that were built with them.
 
 Only modules are built again, so a patch may touch the sources of modules alone. That takes a minute,
 where a whole kernel would take half an hour.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+import tarfile
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -87,4 +88,31 @@ def _touched(path: Path, text: str) -> list[str]:
         raise HarnessError(
             f"{path} is no patch: it changes no file", hint="use the output of git diff"
         )
+    return found
+
+
+_MODULES = "usr/lib/modules"
+_HINT = "tools/images build --fresh"
+
+
+def patched_modules(archive: Path, *, release: str, known: Set[str]) -> dict[str, bytes]:
+    """Path in the root to content, of the modules in the archive of `vmimages/linux/patched.sh`.
+
+    `known` are the paths of the kernel's modules. Raises `HarnessError` where the modules are of another
+    release than the kernel, or where it has none of a name.
+    """
+    found: dict[str, bytes] = {}
+    with tarfile.open(archive) as tar:
+        for info in tar:
+            name = info.name.removeprefix("./")
+            content = tar.extractfile(info) if info.isreg() else None
+            if content is None or not name.startswith(f"{_MODULES}/"):
+                continue
+            if not name.startswith(f"{_MODULES}/{release}/"):
+                raise HarnessError(f"{name} is not of the kernel {release}", hint=_HINT)
+            if name not in known:
+                raise HarnessError(f"the kernel {release} has no {name}", hint=_HINT)
+            found[name] = content.read()
+    if not found:
+        raise HarnessError(f"{archive} has no module", hint="read the log of its build")
     return found

@@ -16,6 +16,7 @@ from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs, payload
 from torture.choices.experiments import DISTURBANCES, FAULTS
 from torture.errors import HarnessError
+from torture.facts.recording.certain_content import CertainContent, Patch, held
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.facts.recording.events import (
     CONFIGURATION,
@@ -27,7 +28,6 @@ from torture.facts.recording.events import (
     load_recording,
 )
 from torture.facts.recording.model import content
-from torture.facts.recording.remains import Patch, Remains, held
 from torture.machines.nas.pool import gone_at_cut
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.trial_plan import draw_plan
@@ -117,7 +117,7 @@ def data(letter: str) -> bytes:
     return letter.encode() * BLOCK
 
 
-def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> Remains:
+def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> CertainContent:
     (story.folder / DATA).write_bytes(story._data)
     disks = tuple(
         RecordedDisk(name=name, size=1 << 20, sector=SECTOR, physical_sector=SECTOR)
@@ -125,7 +125,7 @@ def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> Remain
     )
     recording = Recording(folder=story.folder, disks=disks, events=tuple(story.events))
     last = len(story.events) - 1
-    return Remains(recording=recording, disk=disk, cut=last if cut is None else cut)
+    return CertainContent(recording=recording, disk=disk, cut=last if cut is None else cut)
 
 
 def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
@@ -226,10 +226,10 @@ def test_otherwise_it_is_the_last_covered_block(tmp_path: Path) -> None:
     assert remains_of(story).needed_log().submission == last
 
 
-def patches_of(name: str, remains: Remains) -> tuple[Patch, ...]:
+def patches_of(name: str, certain: CertainContent) -> tuple[Patch, ...]:
     spoiler = FAULTS[name].spoiler
     assert spoiler is not None
-    return spoiler(remains)
+    return spoiler(certain)
 
 
 def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Patch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Remains:
+class CertainContent:
     """One disk of a recording, by its index, at a cut."""
 
     recording: Recording
@@ -44,7 +44,7 @@ class Remains:
         """The bytes of a write."""
         return self.recording.payload(self.recording.events[write.submission])
 
-    def held_before(self, write: Write) -> bytes:
+    def content_before(self, write: Write) -> bytes:
         """The content of the write's place when it was submitted; raises as `held` does."""
         return held(
             self.recording,

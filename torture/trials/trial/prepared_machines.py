@@ -24,8 +24,8 @@ from torture.choices.matrix.axes import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
@@ -37,8 +37,8 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.records.tasks.cut_task import Cut
 from torture.trials.trial.administer import preparation_of
-from torture.trials.trial.own_root.install import install_script, moved_onto_disk
-from torture.trials.trial.promises.of_disk import listen_on_wire
+from torture.trials.trial.own_root import install_script, moved_onto_disk
+from torture.trials.trial.promises.client_requests import listen_on_wire
 from torture.trials.trial.recovery import detach, wait_until_idle
 from torture.trials.trial.setup import (
     mount_disk,

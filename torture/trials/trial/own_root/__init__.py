@@ -1,1 +1,0 @@
-"""A client whose root is on the NAS's disk: the copy to the disk, and each later boot."""
