@@ -19,10 +19,11 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT
 from torture.files import locked
 from torture.machines.host.native import find_shelf_plugin, shelf_plugin
 from torture.machines.images import IMAGES, ensure_all, find
-from torture.setup.shared_images import IMAGES_VARIABLE
+from torture.setup.shared_images import IMAGES_VARIABLE, fetch, shared_folder
 
 ENVIRONMENT = CHECKOUT / ".venv"
 CONSTRAINTS = CHECKOUT / "constraints.txt"
@@ -254,8 +255,8 @@ def _images(say: Say) -> bool:
         return False
     if place := os.environ.get(IMAGES_VARIABLE):
         say(f"fetching images from {place}")
-        tool = [str(ENVIRONMENT / "bin" / "python"), str(CHECKOUT / "tools" / "images")]
-        _run([*tool, "fetch", "--from", place], deadline_s=_PIP_DEADLINE_S)
+        for name in IMAGES:
+            fetch(name, shared_folder(place), zfs=DEFAULT)
     else:
         ensure_all(IMAGES, progress=say)
     return True

@@ -1,4 +1,4 @@
-"""Images of another host: packed into a shared folder or below any URL that fsspec knows, and fetched.
+"""Images of another host: packed into a shared folder, and fetched.
 
 Only images are shared. A saved state of a machine fits the host on which it was made, and no other.
 """
@@ -15,7 +15,7 @@ from torture.errors import HarnessError
 from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels, linux_names
 from torture.facts.zfs.versions import DEFAULT, version_names
-from torture.machines.host.places import opened_place
+from torture.files import whole_file
 from torture.machines.images.build import GuestImage, find
 from torture.machines.images.cache import Cache
 from torture.machines.images.content import (
@@ -30,28 +30,37 @@ from torture.machines.images.content import (
 from torture.machines.images.recipes import image_names, read_recipe
 
 IMAGES_VARIABLE = "TORTURE_IMAGES"
-"""The variable with a folder or URL from which the set-up fetches images instead of building them."""
+"""The variable with a folder from which the set-up fetches images instead of building them."""
 _PARTS = (DIGEST, INITRD, KERNEL, MANIFEST, ROOT)
 _LOCK_DEADLINE_S = 600
-_HINT = "name a folder or a URL of fsspec, and fill it: tools/images pack --to PLACE"
+_HINT = "name a shared folder, and fill it: tools/images pack --to FOLDER"
 
 
-def pack(name: str, into: str, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
+def pack(name: str, into: Path, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
     """Copy a built image to `into`, as one archive; raises `HarnessError` when that fails."""
     image = find(name, zfs=zfs, linux=linux)
     if image is None:
         raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
     content_digest(image.root.parent)
-    with (
-        opened_place(f"{into}/{image.name}-{image.key}.tar", "wb") as file,
-        tarfile.open(fileobj=file, mode="w|") as tar,
-    ):
-        for part in _PARTS:
-            tar.add(image.root.parent / part, arcname=part)
+    archive = into / f"{image.name}-{image.key}.tar"
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        with whole_file(archive) as unfinished, tarfile.open(unfinished, mode="w") as tar:
+            for part in _PARTS:
+                tar.add(image.root.parent / part, arcname=part)
+    except OSError as error:
+        raise HarnessError(f"{archive}: {error}", hint=_HINT) from error
     return image
 
 
-def fetch(name: str, source: str, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
+def shared_folder(text: str) -> Path:
+    """The shared folder that a user names; a URL is refused, as no protocol is spoken here."""
+    if "://" in text:
+        raise HarnessError(f"{text} is a URL", hint="mount it, or copy it, and name that folder")
+    return Path(text)
+
+
+def fetch(name: str, source: Path, *, zfs: str, linux: Kernels = DEFAULT_KERNELS) -> GuestImage:
     """The image of this name, fetched where the cache has none.
 
     Raises `HarnessError` where `source` lacks it, or has one whose content is not its digest's.
@@ -92,9 +101,9 @@ def _line(name: str, image: GuestImage) -> str:
     return f"{name:16} {image.key}  {size_mib:.0f} MiB  {versions}, content {image.sha256[:16]}"
 
 
-def _fetched(name: str, *, zfs: str, linux: Kernels, source: str) -> GuestImage:
+def _fetched(name: str, *, zfs: str, linux: Kernels, source: Path) -> GuestImage:
     slot = f"{name}-{read_recipe(name, zfs=zfs, linux=linux).image_key}"
-    place = f"{source}/{slot}.tar"
+    archive = source / f"{slot}.tar"
     cache = Cache()
     cache.prepare()
     with (
@@ -106,17 +115,14 @@ def _fetched(name: str, *, zfs: str, linux: Kernels, source: str) -> GuestImage:
         made = work / "made"
         made.mkdir()
         try:
-            with (
-                opened_place(place, "rb", hint=_HINT) as file,
-                tarfile.open(fileobj=file, mode="r|") as tar,
-            ):
+            with tarfile.open(archive) as tar:
                 _unpack(tar, made)
             said, computed = (made / DIGEST).read_text().strip(), computed_digest(made)
-        except (tarfile.TarError, FileNotFoundError) as error:
-            raise HarnessError(f"{place} is no whole image: {error}", hint=_HINT) from error
+        except (tarfile.TarError, OSError) as error:
+            raise HarnessError(f"{archive} is no whole image: {error}", hint=_HINT) from error
         if said != computed:
             raise HarnessError(
-                f"{place} is damaged: its content is {computed}, and it was packed as {said}",
+                f"{archive} is damaged: its content is {computed}, and it was packed as {said}",
                 hint=_HINT,
             )
         cache.publish(made, "images", slot)

@@ -10,12 +10,11 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT
-from torture.machines.host.places import is_local
 from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images import find
 from torture.machines.images.content import computed_digest, content_digest
 from torture.machines.images.recipes import read_recipe
-from torture.setup.shared_images import fetch, pack
+from torture.setup.shared_images import fetch, pack, shared_folder
 
 CONTENT = {"root.sqfs": b"root" * 100_000, "vmlinuz": b"kernel", "initrd": b"initrd"}
 
@@ -35,7 +34,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """The shared folder, and the cache of the host that fetches: this process's from now on."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "builder"))
     built_image(tmp_path / "builder")
-    pack("nas", str(tmp_path / "share"), zfs=DEFAULT)
+    pack("nas", tmp_path / "share", zfs=DEFAULT)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "other"))
     return tmp_path / "share", tmp_path / "other"
 
@@ -51,14 +50,13 @@ def test_coreutils_print_the_same_digest_and_it_is_kept(tmp_path: Path) -> None:
     assert computed_digest(folder) != digest
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_an_image_is_fetched_whole_and_only_once(hosts: tuple[Path, Path], scheme: str) -> None:
+def test_an_image_is_fetched_whole_and_only_once(hosts: tuple[Path, Path]) -> None:
     share, _ = hosts
     assert find("nas") is None
-    image = fetch("nas", f"{scheme}{share}", zfs=DEFAULT)
+    image = fetch("nas", share, zfs=DEFAULT)
     assert image.root.read_bytes() == CONTENT["root.sqfs"]
     assert image.sha256 == computed_digest(image.root.parent)
-    assert fetch("nas", "/nowhere", zfs=DEFAULT) == image
+    assert fetch("nas", Path("/nowhere"), zfs=DEFAULT) == image
 
 
 def test_a_damaged_image_is_refused_and_leaves_nothing(hosts: tuple[Path, Path]) -> None:
@@ -67,10 +65,10 @@ def test_a_damaged_image_is_refused_and_leaves_nothing(hosts: tuple[Path, Path])
     data = archive.read_bytes()
     archive.write_bytes(data.replace(b"rootroot", b"rootroOt", 1))
     with pytest.raises(HarnessError, match="is damaged"):
-        fetch("nas", str(share), zfs=DEFAULT)
+        fetch("nas", share, zfs=DEFAULT)
     archive.write_bytes(data[: len(data) // 2])
     with pytest.raises(HarnessError, match="is no whole image"):
-        fetch("nas", str(share), zfs=DEFAULT)
+        fetch("nas", share, zfs=DEFAULT)
     assert find("nas") is None
     assert list((cache / "work").iterdir()) == []
 
@@ -81,10 +79,11 @@ def test_an_archive_cannot_write_elsewhere(hosts: tuple[Path, Path], tmp_path: P
     with tarfile.open(archive, "w") as tar:
         tar.add(share, arcname="../../escaped")
     with pytest.raises(HarnessError, match="does not belong there"):
-        fetch("nas", str(share), zfs=DEFAULT)
+        fetch("nas", share, zfs=DEFAULT)
 
 
 def test_a_place_without_the_image_says_who_can_pack_it(hosts: tuple[Path, Path]) -> None:
     with pytest.raises(HarnessError, match="tools/images pack --to"):
-        fetch("nas", str(hosts[0] / "none"), zfs=DEFAULT)
-    assert not is_local("s3://bucket/images")
+        fetch("nas", hosts[0] / "none", zfs=DEFAULT)
+    with pytest.raises(HarnessError, match="is a URL"):
+        shared_folder("s3://bucket/images")
