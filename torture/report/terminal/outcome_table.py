@@ -100,25 +100,17 @@ def _folded(cell: str, columns: int) -> str:
     return "\n".join(lines)
 
 
-def risk_line(records: Sequence[TrialRecord]) -> str:
-    """How many cuts had writes to lose; empty when no record has this figure."""
-    cuts = [record.cut for record in records if record.cut.is_at_risk is not None]
-    if not cuts:
-        return ""
-    unflushed = sum(any(disk.unflushed for disk in cut.disks.values()) for cut in cuts)
-    in_flight = sum(any(disk.in_flight for disk in cut.disks.values()) for cut in cuts)
-    return (
-        f"{len(cuts)} cuts: {sum(bool(cut.is_at_risk) for cut in cuts)} with something at risk, "
-        f"{unflushed} with a write that no flush covered, {in_flight} with one in flight, "
-        f"{sum(cut.is_empty for cut in cuts)} empty"
-    )
-
-
-def phases_line(fallen: Sequence[Fallen]) -> str:
-    """The phases of the cuts, the most frequent first; empty when no record has one."""
+def fallen_lines(fallen: Sequence[Fallen]) -> list[str]:
+    """How many cuts had writes to lose, and their phases, the most frequent first; of none, nothing."""
     of = sum(own.cuts for own in fallen)
     shares = ", ".join(f"{own.phase} {own.cuts / of:.0%}" for own in fallen)
-    return f"where the cuts fell: {shares}" if fallen else ""
+    risks = (
+        f"{of} cuts: {sum(own.at_risk for own in fallen)} with something at risk, "
+        f"{sum(own.unflushed for own in fallen)} with a write that no flush covered, "
+        f"{sum(own.in_flight for own in fallen)} with one in flight, "
+        f"{sum(own.empty for own in fallen)} empty"
+    )
+    return [risks, f"where the cuts fell: {shares}"] if fallen else []
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import latency_in_words, speed_in_words
 
@@ -45,17 +44,10 @@ def worth_table(cells: Sequence[CellFigures]) -> Table | None:
     return table
 
 
-def outage_lines(records: Sequence[TrialRecord]) -> list[str]:
-    """A line on operations acknowledged while there was no NAS; none without one."""
-    found = [
-        record
-        for record in records
-        if record.origin is Origin.LIVE and record.absence.acknowledged_in_outage
-    ]
-    if not found:
-        return []
-    count = sum(record.absence.acknowledged_in_outage or 0 for record in found)
+def outage_lines(cells: Sequence[CellFigures]) -> list[str]:
+    """A line for each cell with operations acknowledged while there was no NAS."""
     return [
-        f"acknowledged while there was no NAS: {count} operations in {len(found)} trials, "
-        f"e.g. {found[0].trial}"
+        f"{figures.cell}: acknowledged while there was no NAS: {figures.acknowledged_in_outage}"
+        for figures in cells
+        if figures.acknowledged_in_outage
     ]

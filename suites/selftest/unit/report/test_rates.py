@@ -15,7 +15,6 @@ from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report_records import figures_of
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.stats.rates import in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
@@ -23,9 +22,8 @@ from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import unknown_in_words
 from torture.report.terminal.outcome_table import (
     effort_line,
+    fallen_lines,
     outcome_table,
-    phases_line,
-    risk_line,
 )
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
@@ -168,20 +166,6 @@ def test_each_cells_rate_is_stated_with_inconclusive_trials_either_way() -> None
     ]
 
 
-def test_the_number_of_cuts_with_writes_to_lose_is_stated() -> None:
-    quiet = AuditDocument(under_way=0, acknowledged_lately=0)
-    busy = DiskAtCut(unflushed=2, in_flight=1)
-    records = [
-        replace(record, cut=CutDocument(audit=quiet, disks={"data0": busy} if at_risk else {}))
-        for record, at_risk in zip(trials(SAFE, INTACT=3), (True, False, False), strict=True)
-    ]
-    assert risk_line(records) == (
-        "3 cuts: 1 with something at risk, 1 with a write that no flush covered, 1 with one in "
-        "flight, 2 empty"
-    )
-    assert risk_line(trials(SAFE, INTACT=3)) == ""
-
-
 def test_an_interval_in_words() -> None:
     assert in_words(rate_of(0, 300)) == "0/300 0 % [0-1.23 %]"
     assert in_words(rate_of(37, 100)) == "37/100 37 % [27-48 %]"
@@ -204,9 +188,13 @@ def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
 
 
 def test_phases_are_summed_up() -> None:
-    said = phases_line([Fallen("zil-written", 2, 2, 1, 0, 0), Fallen("idle", 1, 0, 0, 0, 1)])
-    assert said == "where the cuts fell: zil-written 67%, idle 33%"
-    assert phases_line([]) == ""
+    said = fallen_lines([Fallen("zil-written", 2, 2, 1, 0, 0), Fallen("idle", 1, 0, 0, 0, 1)])
+    assert said == [
+        "3 cuts: 2 with something at risk, 1 with a write that no flush covered, 0 with one in flight, "
+        "1 empty",
+        "where the cuts fell: zil-written 67%, idle 33%",
+    ]
+    assert fallen_lines([]) == []
 
 
 def test_of_nothing_there_is_nothing_to_say() -> None:
