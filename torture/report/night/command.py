@@ -57,12 +57,6 @@ def night_parser(description: str) -> argparse.ArgumentParser:
         metavar="NAME",
         help="the CI's name of a host that cuts shards; several take turns",
     )
-    plan.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"append to it (default: the file that ${OUTPUT_VARIABLE} names, else print)",
-    )
     add = merge.add_argument
     add("artifacts", type=Path, metavar="ARTIFACTS", help="the shards' runs lie below it")
     add(
@@ -100,10 +94,10 @@ def plan_of(arguments: argparse.Namespace) -> Plan | None:
     return Plan(cells=cells, shards=arguments.shards, trials=arguments.trials, seed=arguments.seed)
 
 
-def write_outputs(outputs: Mapping[str, str], *, file: Path | None = None) -> None:
-    """Append `NAME=VALUE` lines to the file, otherwise to the CI's file, otherwise print them."""
+def write_outputs(outputs: Mapping[str, str]) -> None:
+    """Append `NAME=VALUE` lines to the file that the CI names, otherwise print them."""
     lines = "".join(f"{name}={value}\n" for name, value in outputs.items())
-    if not _append(file or os.environ.get(OUTPUT_VARIABLE), lines):
+    if not _append(os.environ.get(OUTPUT_VARIABLE), lines):
         print(lines, end="")
 
 
@@ -118,7 +112,7 @@ def write_warning(text: str) -> None:
     print(f"{_WARNING}{text}")
 
 
-def _append(place: Path | str | None, text: str) -> bool:
+def _append(place: str | None, text: str) -> bool:
     """Append to a file, if there is one; returns whether there is."""
     if not place:
         return False

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from torture.checkout import CHECKOUT
+from torture.choices.matrix.axes import FATE
+from torture.choices.matrix.cell_terms import guarantee_of
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import in_words, rate_of
+from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.reading.store import Store
@@ -67,9 +73,25 @@ def test_a_count_in_a_document_is_that_of_the_records(count: dict[str, Any], sto
 def test_readme_has_no_count_that_the_records_lack(store: Store) -> None:
     """Planted faults are counted in another file."""
     text = words_of("README.md")
-    for said in (*(said_by(store, count) for count in COUNTS), *planted()):
+    for said in (*(said_by(store, count) for count in COUNTS), *planted(), walked_settings(store)):
         text = text.replace(said, "")
     assert K_OF_N.findall(text) == []
+
+
+def walked_settings(store: Store) -> str:
+    """How many of the safe settings have walked states that count."""
+    rows = store.sql.execute("SELECT cell FROM walks WHERE walked_states > 0 AND badness >= 0")
+    have = {name for (name,) in rows.fetchall()}
+    safe = {
+        cell.name
+        for cell in cells_of(Matrix.DEFAULT)
+        if guarantee_of(cell) is Guarantee.SAFE and cell[FATE] is Fate.BOTH_DIE
+    }
+    return f"{len(safe & have)} of {len(safe)} safe settings of the default matrix"
+
+
+def test_readme_says_how_many_safe_settings_were_walked(store: Store) -> None:
+    assert walked_settings(store) in words_of("README.md")
 
 
 _MISSED = {
