@@ -19,11 +19,9 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.facts.zfs.versions import DEFAULT
 from torture.files import locked
 from torture.machines.host.native import find_shelf_plugin, shelf_plugin
 from torture.machines.images import IMAGES, ensure_all, find
-from torture.setup.shared_images import IMAGES_VARIABLE, fetch, shared_folder
 
 ENVIRONMENT = CHECKOUT / ".venv"
 CONSTRAINTS = CHECKOUT / "constraints.txt"
@@ -34,6 +32,8 @@ _SELFTEST_PACKAGES_FILE = CHECKOUT / "vmimages" / "selftest-packages.txt"
 _DEBIAN_MODULES = Path("/usr/lib/python3/dist-packages")
 _LOCK_DEADLINE_S = 3600
 _APT_DEADLINE_S = 1200
+_FORMER_VARIABLE = "TORTURE_IMAGES"
+"""It named a folder from which images were fetched."""
 _PIP_DEADLINE_S = 900
 
 Say = Callable[[str], None]
@@ -253,12 +253,11 @@ def _shelf(say: Say) -> bool:
 def _images(say: Say) -> bool:
     if all(find(name) is not None for name in IMAGES):
         return False
-    if place := os.environ.get(IMAGES_VARIABLE):
-        say(f"fetching images from {place}")
-        for name in IMAGES:
-            fetch(name, shared_folder(place), zfs=DEFAULT)
-    else:
-        ensure_all(IMAGES, progress=say)
+    if _FORMER_VARIABLE in os.environ:
+        raise HarnessError(
+            f"{_FORMER_VARIABLE} is no more", hint="copy them: docs/fleet.md, Images"
+        )
+    ensure_all(IMAGES, progress=say)
     return True
 
 

@@ -243,13 +243,13 @@ def _require_same(orders: HostOrders) -> None:
         image = find(name, zfs=orders.zfs, linux=linux)
         if image is None:
             words = f"--zfs {orders.zfs}{linux.option_of(name)}"
-            hint = f"there: tools/images fetch {name} {words} --from PLACE"
+            hint = f"copy it there (docs/fleet.md, Images), or there: tools/images build {name} {words}"
             raise HarnessError(f"{host} has no {name} image with {words}", hint=hint)
         if image.sha256 != digest:
             raise HarnessError(
                 f"{host} has a {name} image of other content: {image.sha256[:16]} instead of "
                 f"{digest[:16]}",
-                hint=f"there: rm -r {image.root.parent}, then tools/images fetch --from PLACE",
+                hint=f"there: rm -r {image.root.parent}, then copy it anew (docs/fleet.md, Images)",
             )
 
 
