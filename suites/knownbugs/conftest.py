@@ -17,12 +17,12 @@ from torture.choices.experiments.protocol import KnownBug, Side
 from torture.facts.linux.kernels import DEFAULT, Kernels, choose_kernels
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.images.patches import PatchSeries
-from torture.machines.images.source_trees import ChosenZfs
+from torture.machines.images.source_trees import ChosenSource
 from torture.records.record.trials import TrialRecord
 from torture.trials.plan.draw import draw_trials
 
 __all__ = ["outcomes"]
-CutSide = Callable[[KnownBug, Side, ChosenZfs], tuple[TrialRecord, ...]]
+CutSide = Callable[[KnownBug, Side, ChosenSource], tuple[TrialRecord, ...]]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def trees(request: pytest.FixtureRequest) -> dict[str, ChosenZfs]:
+def trees(request: pytest.FixtureRequest) -> dict[str, ChosenSource]:
     """The source trees of `--tree`."""
     return chosen_trees(request.config)
 
@@ -44,7 +44,7 @@ def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
     """Cuts of one side, in a run of its own: `--trials`, or as many as the bug's prediction says."""
     runs = request.config.stash.setdefault(runs_key, [])
 
-    def run(bug: KnownBug, side: Side, zfs: ChosenZfs) -> tuple[TrialRecord, ...]:
+    def run(bug: KnownBug, side: Side, zfs: ChosenSource) -> tuple[TrialRecord, ...]:
         cuts = bug.cuts if request.config.getoption("--trials") is None else options.trials
         specs = draw_trials(
             [side.chosen_cell], trials=cuts, run_seed=options.seed, load_ms=options.load_ms
@@ -56,7 +56,7 @@ def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
     return run
 
 
-def _of_side(options: Options, side: Side, zfs: ChosenZfs) -> Options:
+def _of_side(options: Options, side: Side, zfs: ChosenSource) -> Options:
     patches, linux = patched_kernels(side, zfs.version)
     if not patches.texts:
         return options

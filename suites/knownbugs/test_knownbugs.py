@@ -16,7 +16,7 @@ from fixtures.trees import zfs_of_side
 from suites.knownbugs.conftest import CutSide
 from torture.choices.experiments import KNOWN_BUGS
 from torture.choices.experiments.protocol import KnownBug, Side
-from torture.machines.images.source_trees import ChosenZfs
+from torture.machines.images.source_trees import ChosenSource
 from torture.records.scoring.detection import Outcome, detect
 
 
@@ -24,7 +24,7 @@ from torture.records.scoring.detection import Outcome, detect
 def test_a_known_bug_is_found_where_it_is_and_only_there(
     bug: KnownBug,
     cut: CutSide,
-    trees: dict[str, ChosenZfs],
+    trees: dict[str, ChosenSource],
     outcomes: list[Outcome],
     pytestconfig: pytest.Config,
 ) -> None:
@@ -38,7 +38,7 @@ def test_a_known_bug_is_found_where_it_is_and_only_there(
     assert not outcome.objection, outcome.objection
 
 
-def _zfs_or_skip(side: Side, trees: dict[str, ChosenZfs], config: pytest.Config) -> ChosenZfs:
+def _zfs_or_skip(side: Side, trees: dict[str, ChosenSource], config: pytest.Config) -> ChosenSource:
     """The version that a side needs; skips the test where that or its network is missing."""
     if why := why_out_of_reach(side.chosen_cell, config):
         pytest.skip(f"{side.chosen_cell.name}: {why}")

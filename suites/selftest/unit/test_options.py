@@ -12,7 +12,7 @@ from fixtures.options import read_options
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.stats.sequential import Until
-from torture.machines.images.source_trees import ChosenZfs, SourceTree, choose_linux
+from torture.machines.images.source_trees import ChosenSource, SourceTree, choose_linux
 from torture.records.schedules import order_of
 
 
@@ -133,7 +133,7 @@ def test_a_source_tree_is_the_version_that_its_content_is_called(
 ) -> None:
     assert read_options(pytestconfig).zfs_tree is None
     tree = SourceTree(root=tmp_path, version="2.4.99-0123456789ab")
-    chosen = ChosenZfs(version=tree.version, tree=tree)
+    chosen = ChosenSource(version=tree.version, tree=tree)
     monkeypatch.setattr(pytestconfig.option, "zfs", chosen)
     options = read_options(pytestconfig)
     assert (options.lab.zfs, options.zfs_tree) == (tree.version, tree)

@@ -19,7 +19,7 @@ from torture.machines.images import mirrors
 from torture.machines.images.assemble import SOURCE_DATE_EPOCH
 from torture.machines.images.patches import NO_PATCHES, PatchSeries
 from torture.machines.images.recipes import Recipe
-from torture.machines.images.source_trees import LinuxTree, SourceTree
+from torture.machines.images.source_trees import SourceTree
 
 BUILD_DEADLINE_S = 90 * 60
 """A kernel from a source tree takes twenty minutes on two processors."""
@@ -65,7 +65,7 @@ def build_base(
     keep: int,
     compiled: Path | None = None,
     tree: SourceTree | None = None,
-    linux_trees: Sequence[LinuxTree] = (),
+    linux_trees: Sequence[SourceTree] = (),
     patches: PatchSeries = NO_PATCHES,
 ) -> None:
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
@@ -144,7 +144,7 @@ def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
     tree.pack(work / _SOURCE)
 
 
-def _pack_linux(trees: Sequence[LinuxTree], version: str, work: Path) -> None:
+def _pack_linux(trees: Sequence[SourceTree], version: str, work: Path) -> None:
     tree = next((tree for tree in trees if tree.version == version), None)
     if tree is None:
         raise HarnessError(

@@ -23,7 +23,7 @@ from torture.machines.images.cache import Cache
 from torture.machines.images.content import INITRD, KERNEL, MANIFEST, ROOT, content_digest
 from torture.machines.images.patches import NO_PATCHES, PatchSeries
 from torture.machines.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
-from torture.machines.images.source_trees import LinuxTree, SourceTree
+from torture.machines.images.source_trees import SourceTree
 
 IMAGES = images_of_every_run()
 
@@ -94,7 +94,7 @@ def ensure_all(
     zfs: str = DEFAULT,
     linux: Kernels = DEFAULT_KERNELS,
     tree: SourceTree | None = None,
-    linux_trees: Sequence[LinuxTree] = (),
+    linux_trees: Sequence[SourceTree] = (),
     patches: PatchSeries = NO_PATCHES,
 ) -> list[GuestImage]:
     """The images of these names; missing ones are built in parallel.
@@ -146,7 +146,7 @@ class _Builder:
     progress: Callable[[str], None]
     fresh: bool
     tree: SourceTree | None
-    linux_trees: Sequence[LinuxTree]
+    linux_trees: Sequence[SourceTree]
     patches: PatchSeries
     stop: Event = field(default_factory=Event)
     """Ends the building of all bases."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from torture.errors import HarnessError
 from torture.facts.linux import kernels
@@ -31,25 +30,6 @@ def digest_of_tree(root: Path) -> str:
         )
     except OSError as error:
         raise HarnessError(f"{root} cannot be read: {error}") from error
-
-
-def pack_tree(root: Path, archive: Path, *, version: str, read: Callable[[], str]) -> None:
-    """Write the files into a tar archive.
-
-    `read` gives the tree's version once more. Raises `HarnessError` where it is no longer `version`.
-    """
-    try:
-        with tarfile.open(archive, "w") as tar:
-            for name in files_of_tree(root):
-                tar.add(root / name, arcname=name, recursive=False)
-        now = read()
-    except OSError as error:
-        raise HarnessError(f"{root} cannot be packed: {error}") from error
-    if now != version:
-        raise HarnessError(
-            f"{root} was {version} and is {now} now",
-            hint="leave the tree alone until it is packed, and begin again",
-        )
 
 
 def _content(path: Path) -> Iterator[bytes]:
@@ -82,6 +62,9 @@ _META = "META"
 _PACKAGING = Path("contrib/debian/rules.in")
 _NAME = re.compile(r"^Name:\s*(\S+)$", re.MULTILINE)
 _VERSION = re.compile(rf"^Version:\s*({versions.VERSION_PATTERN})$", re.MULTILINE)
+_MAKEFILE = "Makefile"
+_NUMBERS = ("VERSION", "PATCHLEVEL", "SUBLEVEL")
+_NUMBER = re.compile(rf"^({'|'.join(_NUMBERS)}) = (\d{{1,3}})$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,52 +73,90 @@ class SourceTree:
 
     root: Path
     version: str
-    """Its name in `--zfs`, images and records: the version in its META, and a hash of all its
+    """Its name in `--zfs` or `--linux`, images and records: its own version, and a hash of all its
     files."""
-
-    @classmethod
-    def read(cls, root: Path) -> Self:
-        """The tree in this folder; raises `HarnessError` when there is none that can be built."""
-        root = root.absolute()
-        try:
-            meta = (root / _META).read_text(errors="replace")
-        except OSError as error:
-            raise _no_zfs_tree(root, f"its {_META} cannot be read: {error}") from error
-        name, version = _NAME.search(meta), _VERSION.search(meta)
-        if name is None or name[1] != "zfs" or version is None:
-            raise _no_zfs_tree(root, f"its {_META} names no version of zfs")
-        if not (root / _PACKAGING).is_file():
-            raise _no_zfs_tree(root, f"it has no {_PACKAGING}, which came with 2.2 and builds it")
-        return cls(root=root, version=versions.name_of_source(version[1], digest_of_tree(root)))
+    digest: str = ""
+    """The whole hash."""
 
     def pack(self, archive: Path) -> None:
         """Write its files into a tar archive; raises `HarnessError` when they have changed."""
-        pack_tree(
-            self.root, archive, version=self.version, read=lambda: self.read(self.root).version
-        )
+        try:
+            with tarfile.open(archive, "w") as tar:
+                for name in files_of_tree(self.root):
+                    tar.add(self.root / name, arcname=name, recursive=False)
+        except OSError as error:
+            raise HarnessError(f"{self.root} cannot be packed: {error}") from error
+        if digest_of_tree(self.root) != self.digest:
+            raise HarnessError(
+                f"{self.root} was {self.version} and is another tree now",
+                hint="leave the tree alone until it is packed, and begin again",
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChosenZfs:
-    """The version that `--zfs` requests."""
+class ChosenSource:
+    """The version that `--zfs` or `--linux` requests."""
 
     version: str
     tree: SourceTree | None = None
     """Its source tree; None for Debian's versions, and for one that was built before."""
 
 
-def choose_zfs(text: str) -> ChosenZfs:
-    """The version of that name, or the one of the source tree in that folder.
+def read_zfs_tree(root: Path) -> SourceTree:
+    """OpenZFS's tree in this folder; raises `HarnessError` when there is none that can be built."""
+    root = root.absolute()
+    try:
+        meta = (root / _META).read_text(errors="replace")
+    except OSError as error:
+        raise _no_zfs_tree(root, f"its {_META} cannot be read: {error}") from error
+    name, version = _NAME.search(meta), _VERSION.search(meta)
+    if name is None or name[1] != "zfs" or version is None:
+        raise _no_zfs_tree(root, f"its {_META} names no version of zfs")
+    if not (root / _PACKAGING).is_file():
+        raise _no_zfs_tree(root, f"it has no {_PACKAGING}, which came with 2.2 and builds it")
+    digest = digest_of_tree(root)
+    return SourceTree(root=root, version=versions.name_of_source(version[1], digest), digest=digest)
+
+
+def read_linux_tree(root: Path) -> SourceTree:
+    """Linux's tree in this folder; raises `HarnessError` when there is none."""
+    root = root.absolute()
+    try:
+        makefile = (root / _MAKEFILE).read_text(errors="replace")
+    except OSError as error:
+        raise _no_linux_tree(root, f"its {_MAKEFILE} cannot be read: {error}") from error
+    found = dict(_NUMBER.findall(makefile))
+    if found.keys() != {*_NUMBERS} or not (root / "Kconfig").is_file():
+        raise _no_linux_tree(
+            root, f"its {_MAKEFILE} names no version of Linux, or it has no Kconfig"
+        )
+    version, digest = ".".join(found[name] for name in _NUMBERS), digest_of_tree(root)
+    return SourceTree(root=root, version=kernels.name_of_source(version, digest), digest=digest)
+
+
+def choose_zfs(text: str) -> ChosenSource:
+    """The version of OpenZFS of that name, or the one of the source tree in that folder.
 
     Raises `HarnessError`, with the valid choices, when it is neither.
     """
     folder = Path(text).expanduser()
     if text not in versions.version_names() and folder.is_dir():
-        tree = SourceTree.read(folder)
-        return ChosenZfs(version=tree.version, tree=tree)
+        tree = read_zfs_tree(folder)
+        return ChosenSource(version=tree.version, tree=tree)
     if "/" in text.partition("+")[0]:
         raise HarnessError(f"there is no folder {folder}", hint=versions.choices_in_words())
-    return ChosenZfs(version=versions.zfs_version(text).name)
+    return ChosenSource(version=versions.zfs_version(text).name)
+
+
+def choose_linux(text: str) -> ChosenSource:
+    """The same of a kernel."""
+    folder = Path(text).expanduser()
+    if text not in kernels.linux_names() and folder.is_dir():
+        tree = read_linux_tree(folder)
+        return ChosenSource(version=tree.version, tree=tree)
+    if "/" in text:
+        raise HarnessError(f"there is no folder {folder}", hint=kernels.choices_in_words())
+    return ChosenSource(version=kernels.linux_version(text).name)
 
 
 def _no_zfs_tree(root: Path, why: str) -> HarnessError:
@@ -143,65 +164,6 @@ def _no_zfs_tree(root: Path, why: str) -> HarnessError:
         f"{root} is no source tree of OpenZFS that can be built: {why}",
         hint=versions.choices_in_words(),
     )
-
-
-_MAKEFILE = "Makefile"
-_NUMBERS = ("VERSION", "PATCHLEVEL", "SUBLEVEL")
-_NUMBER = re.compile(rf"^({'|'.join(_NUMBERS)}) = (\d{{1,3}})$", re.MULTILINE)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinuxTree:
-    """A tree as it was when it was read."""
-
-    root: Path
-    version: str
-    """Its name in `--linux`, images and records: its numbers, and a hash of all its files."""
-
-    @classmethod
-    def read(cls, root: Path) -> Self:
-        """The tree in this folder; raises `HarnessError` when there is none."""
-        root = root.absolute()
-        try:
-            makefile = (root / _MAKEFILE).read_text(errors="replace")
-        except OSError as error:
-            raise _no_linux_tree(root, f"its {_MAKEFILE} cannot be read: {error}") from error
-        found = dict(_NUMBER.findall(makefile))
-        if found.keys() != {*_NUMBERS} or not (root / "Kconfig").is_file():
-            raise _no_linux_tree(
-                root, f"its {_MAKEFILE} names no version of Linux, or it has no Kconfig"
-            )
-        version = ".".join(found[name] for name in _NUMBERS)
-        return cls(root=root, version=kernels.name_of_source(version, digest_of_tree(root)))
-
-    def pack(self, archive: Path) -> None:
-        """Write its files into a tar archive; raises `HarnessError` when they have changed."""
-        pack_tree(
-            self.root, archive, version=self.version, read=lambda: self.read(self.root).version
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChosenLinux:
-    """The kernel that `--linux` requests."""
-
-    name: str
-    tree: LinuxTree | None = None
-    """Its source tree; None for Debian's kernels, and for one that was built before."""
-
-
-def choose_linux(text: str) -> ChosenLinux:
-    """The kernel of that name, or the one of the source tree in that folder.
-
-    Raises `HarnessError`, with the valid choices, when it is neither.
-    """
-    folder = Path(text).expanduser()
-    if text not in kernels.linux_names() and folder.is_dir():
-        tree = LinuxTree.read(folder)
-        return ChosenLinux(name=tree.version, tree=tree)
-    if "/" in text:
-        raise HarnessError(f"there is no folder {folder}", hint=kernels.choices_in_words())
-    return ChosenLinux(name=kernels.linux_version(text).name)
 
 
 def _no_linux_tree(root: Path, why: str) -> HarnessError:

@@ -20,7 +20,7 @@ from torture.facts.linux.kernels import Kernels
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.images.patches import PatchSeries
-from torture.machines.images.source_trees import ChosenZfs, SourceTree
+from torture.machines.images.source_trees import ChosenSource, read_zfs_tree
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
@@ -226,12 +226,12 @@ def test_the_kept_figures_have_both_sides_with_their_intervals() -> None:
 
 
 def test_a_side_without_its_tree_names_the_next_command() -> None:
-    assert zfs_of_side(BUG.cleared, {}) == ChosenZfs(version="2.3.2")
+    assert zfs_of_side(BUG.cleared, {}) == ChosenSource(version="2.3.2")
     lack = zfs_of_side(BUG.affected, {})
     assert isinstance(lack, str)
     assert "git clone --branch zfs-2.3.1" in lack
     assert "--tree 2.3.1=" in lack
-    had = ChosenZfs(version="2.3.1-0123456789ab")
+    had = ChosenSource(version="2.3.1-0123456789ab")
     assert zfs_of_side(BUG.affected, {"2.3.1": had}) == had
 
 
@@ -239,12 +239,12 @@ def test_a_tree_is_given_by_the_name_that_a_bug_knows_it_by(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "tree", ["2.3.1=2.3.1-0123456789ab"])
-    assert chosen_trees(pytestconfig) == {"2.3.1": ChosenZfs(version="2.3.1-0123456789ab")}
+    assert chosen_trees(pytestconfig) == {"2.3.1": ChosenSource(version="2.3.1-0123456789ab")}
     (tmp_path / "contrib" / "debian").mkdir(parents=True)
     (tmp_path / "contrib" / "debian" / "rules.in").touch()
     (tmp_path / "META").write_text("Name: zfs\nVersion: 2.3.1\n")
     monkeypatch.setattr(pytestconfig.option, "tree", [f"2.3.1={tmp_path}"])
-    assert chosen_trees(pytestconfig)["2.3.1"].tree == SourceTree.read(tmp_path)
+    assert chosen_trees(pytestconfig)["2.3.1"].tree == read_zfs_tree(tmp_path)
 
 
 @pytest.mark.parametrize(

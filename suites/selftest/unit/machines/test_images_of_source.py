@@ -18,7 +18,7 @@ from torture.facts.linux.kernels import Kernels, linux_names
 from torture.facts.zfs.versions import version_names, zfs_version
 from torture.machines.images import assemble, bases, build, mirrors
 from torture.machines.images.recipes import Recipe, read_kernel_recipe, read_recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.source_trees import SourceTree, read_zfs_tree
 
 VERSION = "2.4.99-0123456789ab"
 
@@ -86,7 +86,7 @@ def tree(tmp_path: Path) -> SourceTree:
     (root / "contrib/debian").mkdir(parents=True)
     (root / "META").write_text("Name: zfs\nVersion: 2.4.99\n")
     (root / "contrib/debian/rules.in").write_text("")
-    return SourceTree.read(root)
+    return read_zfs_tree(root)
 
 
 def built_with(tree: SourceTree | None, *, source: str, tmp_path: Path) -> None:

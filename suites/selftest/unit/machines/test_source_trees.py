@@ -14,11 +14,11 @@ from torture.facts.linux.kernels import Kernels, linux_names, linux_version, why
 from torture.facts.zfs.versions import DEFAULT, version_names, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.images.source_trees import (
-    ChosenLinux,
-    LinuxTree,
-    SourceTree,
+    ChosenSource,
     choose_linux,
     choose_zfs,
+    read_linux_tree,
+    read_zfs_tree,
 )
 
 META = "Meta:          1\nName:          zfs\nVersion:       2.4.99\nRelease:       1\n"
@@ -54,51 +54,51 @@ def test_its_name_is_the_version_that_it_says_and_a_hash(tree: Path) -> None:
 
 
 def test_any_change_of_its_content_is_another_version(tree: Path) -> None:
-    names = {SourceTree.read(tree).version}
+    names = {read_zfs_tree(tree).version}
     (tree / "module/zil.c").write_text("int zil = 1;\n")
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     (tree / "autogen.sh").chmod(0o755)
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     (tree / "module/zil.c").rename(tree / "module/zio.c")
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     (tree / "module/link.c").unlink()
     (tree / "module/link.c").symlink_to("zio.c")
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     (tree / "module/link.c").unlink()
     (tree / "module/link.c").write_text("zio.c")
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     (tree / "META").write_text(META.replace("Release:       1", "Release:       2"))
-    names.add(SourceTree.read(tree).version)
+    names.add(read_zfs_tree(tree).version)
     assert len(names) == 7
 
 
 def test_the_same_content_elsewhere_is_the_same_version(tree: Path) -> None:
-    before = SourceTree.read(tree).version
-    assert SourceTree.read(tree.rename(tree.with_name("moved"))).version == before
+    before = read_zfs_tree(tree).version
+    assert read_zfs_tree(tree.rename(tree.with_name("moved"))).version == before
 
 
 def test_in_a_checkout_files_that_git_ignores_do_not_belong_to_it(tree: Path) -> None:
     (tree / ".gitignore").write_text("*.o\n.gitignore\n")
-    plain = SourceTree.read(tree).version
+    plain = read_zfs_tree(tree).version
     git(tree, "init", "--quiet")
     git(tree, "add", "META", "contrib", "module")
-    inside = SourceTree.read(tree)
+    inside = read_zfs_tree(tree)
     (tree / "module/zil.o").write_bytes(b"built")
-    assert SourceTree.read(tree) == inside
+    assert read_zfs_tree(tree) == inside
     assert inside.version != plain, "the ignored file that is there does not count"
     (tree / "module/new.c").write_text("int unknown_to_git;\n")
-    assert SourceTree.read(tree).version != inside.version
+    assert read_zfs_tree(tree).version != inside.version
     (tree / "module/new.c").unlink()
     (tree / "module/zil.c").write_text("int not_committed;\n")
-    assert SourceTree.read(tree).version != inside.version
+    assert read_zfs_tree(tree).version != inside.version
     (tree / "module/zil.c").unlink()
-    assert SourceTree.read(tree).version != inside.version
+    assert read_zfs_tree(tree).version != inside.version
 
 
 def test_the_packed_files_are_those_that_were_named(tree: Path, tmp_path: Path) -> None:
     git(tree, "init", "--quiet")
     (tree / "autogen.sh").chmod(0o755)
-    SourceTree.read(tree).pack(tmp_path / "source.tar")
+    read_zfs_tree(tree).pack(tmp_path / "source.tar")
     with tarfile.open(tmp_path / "source.tar") as tar:
         found = {info.name: info for info in tar}
     assert sorted(found) == [
@@ -113,7 +113,7 @@ def test_the_packed_files_are_those_that_were_named(tree: Path, tmp_path: Path) 
 
 
 def test_a_tree_that_changed_meanwhile_is_not_built(tree: Path, tmp_path: Path) -> None:
-    read = SourceTree.read(tree)
+    read = read_zfs_tree(tree)
     (tree / "module/zil.c").write_text("int zil = 1;\n")
     with pytest.raises(HarnessError, match=f"was {read.version} and is"):
         read.pack(tmp_path / "source.tar")
@@ -203,19 +203,19 @@ def linux(tmp_path: Path) -> Path:
 def test_its_name_is_its_version_and_its_content(linux: Path) -> None:
     chosen = choose_linux(str(linux))
     assert chosen.tree is not None
-    assert chosen.name == chosen.tree.version == LinuxTree.read(linux).version
-    assert chosen.name.startswith("7.3.4-")
+    assert chosen.version == chosen.tree.version == read_linux_tree(linux).version
+    assert chosen.version.startswith("7.3.4-")
     (linux / "fs/netfs/main.c").write_text("int changed;\n")
-    assert choose_linux(str(linux)).name != chosen.name
-    assert linux_version(chosen.name).is_built
-    assert choose_linux(chosen.name) == ChosenLinux(name=chosen.name), "found in the cache"
+    assert choose_linux(str(linux)).version != chosen.version
+    assert linux_version(chosen.version).is_built
+    assert choose_linux(chosen.version) == ChosenSource(version=chosen.version), "found in the cache"
 
 
 def test_the_packed_files_of_linux_are_those_that_were_named(linux: Path, tmp_path: Path) -> None:
-    LinuxTree.read(linux).pack(tmp_path / "linux.tar")
+    read_linux_tree(linux).pack(tmp_path / "linux.tar")
     with tarfile.open(tmp_path / "linux.tar") as tar:
         assert tar.getnames() == ["Kconfig", "Makefile", "fs/netfs/main.c"]
-    read = LinuxTree.read(linux)
+    read = read_linux_tree(linux)
     (linux / "Kconfig").write_text("changed")
     with pytest.raises(HarnessError, match=f"was {read.version} and is"):
         read.pack(tmp_path / "linux.tar")
@@ -268,7 +268,7 @@ def test_the_tree_is_part_of_the_names_of_its_kernel() -> None:
 def test_trees_come_from_the_options_that_name_one(linux: Path) -> None:
     said = {"--linux": None, "--linux-nas": choose_linux("trixie")}
     said["--linux-client"] = choose_linux(str(linux))
-    assert asked_linux_trees(said.__getitem__) == (LinuxTree.read(linux),)
+    assert asked_linux_trees(said.__getitem__) == (read_linux_tree(linux),)
 
 
 def test_patches_of_a_tree_are_refused(linux: Path, tmp_path: Path) -> None:
