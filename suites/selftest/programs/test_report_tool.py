@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import runpy
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.made_records import changed

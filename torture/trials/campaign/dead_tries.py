@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.linux.kernels import Kernels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from torture.choices.administration.protocol import Administration, Moment
 from torture.facts.evidence.documents import Document
@@ -12,8 +11,7 @@ from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdministrationCut(Document):
+class AdministrationCut(Document, frozen=True, kw_only=True):
     """One `CutPoint` of the administration, with the values that the seed drew for it.
 
     The trial issues the command at the moment of its `CutPlan`. It ignores the plan's aim.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from torture.choices.administration.protocol import Moment
 from torture.choices.experiments import find

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report_records import figures_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed, plain
 from suites.selftest.unit.report_records import make_records, write_run
@@ -86,6 +86,8 @@ UNREADABLE = {
     "a trial that is a number": line_of(trial=3),
     "no cell": without("cell"),
     "no verdict": without("verdict"),
+    "no figures": without("lost", "acknowledged"),
+    "half a figure": without("lost"),
     "a verdict that is a list": line_of(verdict=[]),
     "lost is a text": line_of(lost="x"),
     "lost is true": line_of(lost=True),
@@ -168,34 +170,24 @@ def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
 def test_a_seed_may_have_64_bits_and_not_more() -> None:
     assert read_line(line_of(seed=2**64 - 1)).record.seed == 2**64 - 1
     for seed in (2**64, -1, 1.5, True, "7"):
-        reading = read_line(line_of(seed=seed))
-        assert reading.record.seed == SAFE.seed, "the trial's name has it too"
-        assert [str(odd) for odd, _ in reading.odd] == ["a field of the wrong type"]
+        with pytest.raises(UnreadableLineError, match="seed"):
+            read_line(line_of(seed=seed))
 
 
 @pytest.mark.parametrize(
     ("fields", "kept", "path"),
     [
         ({"axes": ["sync"]}, {"axes": {}}, "axes"),
-        ({"axes": {"sync": 3, "root": "zfsroot"}}, {"axes": {"root": "zfsroot"}}, "axes"),
         ({"cut": "now"}, {"cut": CutDocument()}, "cut"),
         ({"pool": 1}, {"pool": None}, "judgement.pool"),
         ({"torn": "many", "stale": 2}, {"stale": 2}, "judgement.findings.torn"),
         ({"fsck": {"said": "clean"}}, {"fsck": ""}, "judgement.fsck"),
         ({"reasons": "because"}, {"reasons": ()}, "judgement.reasons"),
         ({"reasons": ["because", 3]}, {"reasons": ()}, "judgement.reasons"),
-        (
-            {"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}},
-            {"figures": {"mb": 3.0}},
-            "judgement.findings.figures",
-        ),
-        ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}, "timings"),
+        ({"figures": {"iops": "9", "mb": 3}}, {"figures": {}}, "judgement.findings.figures"),
+        ({"timings": {"load": -3, "check": 7}}, {"timings": {}}, "timings"),
         ({"machinery_failed": "no"}, {"machinery_failed": False}, "machinery_failed"),
-        (
-            {"cut": {"t_ms": "noon", "phase": "idle"}},
-            {"cut": CutDocument(phase="idle")},
-            "cut.t_ms",
-        ),
+        ({"cut": {"t_ms": "noon", "phase": "idle"}}, {"cut": CutDocument()}, "cut"),
     ],
 )
 def test_a_bad_field_without_figures_is_left_out_and_reported(
@@ -216,14 +208,6 @@ def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
     assert opened(line_of(weather={"wind": [3]})) == ([SAFE.trial], ())
     bare = read_line(without("cut", "timings", "fsck", "reasons", "error")).record
     assert bare == changed(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
-
-
-def test_a_missing_figure_is_reported(
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
-) -> None:
-    found, (note,) = opened(without("lost", "acknowledged"))
-    assert found == [SAFE.trial]
-    assert "2 figures are missing and count as 0: acknowledged, lost (from line 2 on)" in note
 
 
 @pytest.mark.parametrize(
@@ -294,7 +278,7 @@ def test_half_a_surrogate_pair_becomes_text_that_can_be_written(text: str) -> No
     json.dumps(record.as_json(), ensure_ascii=False).encode()
 
 
-@given(field=st.sampled_from(list(TrialRecord.__dataclass_fields__)), value=json_values)
+@given(field=st.sampled_from(list(TrialRecord.names())), value=json_values)
 def test_with_anything_in_a_field_the_record_has_its_types_or_is_none(
     field: str, value: Any
 ) -> None:
