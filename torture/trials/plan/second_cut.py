@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
 
+from torture.facts.evidence.documents import Document
 from torture.facts.recording.crash_state import DiskState
 from torture.facts.recording.disks import ShelfDisk
-from torture.trials.plan.survivors import disk_states_of, draw_disk_states
+from torture.trials.plan.survivors import draw_disk_states
 
 _SHARE = 0.25
 """The share of second cuts among the trials whose client lives on."""
 _EARLIEST_SHARE_OF_LIFE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SecondCut:
+class SecondCut(Document, frozen=True, kw_only=True):
     """NAS and client lose power `after_ms` after the client went on.
 
     `seed` and `survivors` decide which requests of the NAS since its return the disks keep.
@@ -26,20 +24,6 @@ class SecondCut:
     after_ms: float
     seed: int
     survivors: Mapping[str, DiskState]
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        survivors = {serial: state.as_json() for serial, state in self.survivors.items()}
-        return {"after_ms": self.after_ms, "seed": self.seed, "survivors": survivors}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The second cut of `as_json`'s data; raises the error of a missing or wrong part of it."""
-        return cls(
-            after_ms=float(data["after_ms"]),
-            seed=int(data["seed"]),
-            survivors=disk_states_of(data["survivors"]),
-        )
 
 
 def draw_second_cut(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -16,6 +14,7 @@ from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
+from torture.facts.evidence.documents import Document
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.crash_state import DiskState
@@ -25,15 +24,14 @@ from torture.records.record.trials import Origin
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
 from torture.trials.plan.second_cut import SecondCut, draw_second_cut
-from torture.trials.plan.survivors import disk_states_of, draw_disk_states
+from torture.trials.plan.survivors import draw_disk_states
 
 _CLIENT_OUTLIVES_MS = (2_000, 12_000)
 """From the end of all packets from before the cut until the client gives up its links. The kernel's
 NVMe gives up 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialPlan:
+class TrialPlan(Document, frozen=True, kw_only=True):
     """The moment of the power loss, the state that each disk keeps, and the disks that vanish."""
 
     cut: CutPlan
@@ -46,41 +44,13 @@ class TrialPlan:
 
     None in most trials, and in older ones.
     """
+    administration: AdministrationCut | None = None
+    """The event that the cut awaits instead of `cut.aim`, where the trial administers the pool."""
     client_outlives_ms: float | None = None
     """The time from the NAS's power loss to the client's.
 
     None where the client dies with the NAS, or lives on.
     """
-    administration: AdministrationCut | None = None
-    """The event that the cut awaits instead of `cut.aim`, where the trial administers the pool."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data, for `spec.json`."""
-        plain: dict[str, Any] = {
-            "cut": self.cut.as_json(),
-            "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
-            "gone": sorted(self.gone),
-        }
-        further = {"second": self.second, "administration": self.administration}
-        plain |= {name: part.as_json() for name, part in further.items() if part is not None}
-        if self.client_outlives_ms is not None:
-            plain["client_outlives_ms"] = self.client_outlives_ms
-        return plain
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The plan of `as_json`'s data; raises the error of a missing or wrong part of it."""
-        second, administration = data.get("second"), data.get("administration")
-        return cls(
-            cut=CutPlan.from_json(data["cut"]),
-            survivors=disk_states_of(data["survivors"]),
-            gone=frozenset(map(str, data["gone"])),
-            second=SecondCut.from_json(second) if second else None,
-            client_outlives_ms=(
-                float(data["client_outlives_ms"]) if "client_outlives_ms" in data else None
-            ),
-            administration=AdministrationCut.from_json(administration) if administration else None,
-        )
 
 
 def plan_of(spec: TrialSpec) -> TrialPlan:
@@ -95,7 +65,7 @@ def plan_of(spec: TrialSpec) -> TrialPlan:
     try:
         stored = strict_json(file.read_bytes()).get("plan")
         return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise HarnessError(
             f"the plan in {file} is of another version: {error!r}", hint=f"read {file}"
         ) from error

@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE

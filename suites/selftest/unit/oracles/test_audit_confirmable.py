@@ -8,7 +8,7 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, Story, log_block, uberblock, zil_block
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.crash_state import DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.model import survivors, writes_until
 from torture.oracles.audit.confirmable import Confirmable, confirmable
@@ -88,7 +88,7 @@ def test_an_uberblock_survives_without_the_writes_that_it_needs(story: Story) ->
     under_way = story.submit(uberblock(5))
     choice = made(story, client_survives=True)
     assert (choice.finding.invariant, choice.event) == (Invariant.TXG_IS_DURABLE, under_way)
-    kept = DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=under_way),))
+    kept = DiskState(policy=Policy.EXPLICIT, survivors=(under_way,))
     assert choice.disks == {"a": kept, "b": EMPTY_HANDED}
     for disk, view, left in (
         (0, kept, {alike: (), under_way: (0, 1, 2)}),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
@@ -238,7 +239,7 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     ground, states = ground_and_states(trial, cut, around)
     assert (ground.recording.folder, ground.acknowledged) == (recovery.folder, 7)
     assert states
-    of_load = replace(around, state=replace(state, recording=load.folder.resolve()))
+    of_load = replace(around, state=structs.replace(state, recording=load.folder.resolve()))
     ground, _ = ground_and_states(trial, cut, of_load)
     assert (ground.recording, ground.acknowledged) == (load, None)
 
