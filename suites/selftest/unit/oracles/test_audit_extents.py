@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
+from suites.selftest.unit.oracles.audit_scenes import Stage
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.facts.recording.intent_log import Extent, Root, root_in
 from torture.oracles.audit.invariants import Invariant
@@ -26,6 +27,51 @@ def committed(story: Story, txg: int) -> None:
     story.flush()
 
 
+KEPT = {
+    "groups count by their numbers and empty ones write no uberblock": (
+        "write data at 1, write data at 2, group 5, write data at 1, group 8, "
+        "second=write data at 1, write data at 2, group 10, accuses second"
+    ),
+    "a group without an uberblock is not judged": (
+        "write data at 1, group 5, write data at 1, accuses"
+    ),
+    "a group may rewrite its own blocks": "write data at 1, write data at 1, group 5, accuses",
+    "a group may rewrite older blocks": (
+        "write data at 1, group 5, group 6, group 7, write data at 1, group 8, accuses"
+    ),
+    "neighbours and other disks are no finding": (
+        "write data at 1, group 5, write data at 1040K, write metadata at 1020K, "
+        "write data at 1 on b, group 6, accuses"
+    ),
+    "a trim of a kept block is found": (
+        "write data at 1, trim 1 at 2, group 5, trim=trim 1 at 1, group 6, accuses trim"
+    ),
+    "the log is freed at once and may lie anywhere": (
+        "write log at 1, flush, group 5, write metadata at 1, group 6, write log at 1, flush, "
+        "group 7, write metadata at 1, group 8, accuses"
+    ),
+    "the log may lie where the group under way wrote before": (
+        "write metadata at 1, write log at 1, group 5, write metadata at 1, group 6, accuses"
+    ),
+    "with split log blocks no overwrite is reported": (
+        "write split-log at 1, write data at 2 on b, group 5, write data at 2 on b, group 6, "
+        "accuses"
+    ),
+    "a trim of blocks that the group under way wrote is found": (
+        "write data at 1, trim=trim 512B at 1, group 5, accuses trim"
+    ),
+    "zeroes over a kept block are found": (
+        "write data at 1, group 5, zeroes=zero 512B at 1, group 7, accuses zeroes"
+    ),
+}
+LOGS = {"log": log_block((0, 512)), "split-log": log_block((0, 512), is_split=True)}
+
+
+@pytest.mark.parametrize("scene", KEPT.values(), ids=KEPT)
+def test_a_block_is_kept_for_two_groups(scene: str, story: Story) -> None:
+    Stage(story, accused=taken, contents=LOGS).play(scene)
+
+
 @pytest.mark.parametrize("groups_later", [1, 2])
 def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
     story: Story, groups_later: int
@@ -36,86 +82,6 @@ def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
     overwrites = story.write(METADATA, offset=MIB + len(BLOCK) - 512, disk=1)
     committed(story, groups_later + 5)
     assert taken(story) == [overwrites]
-
-
-def test_groups_count_by_their_numbers_and_empty_ones_write_no_uberblock(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    story.write(BLOCK, offset=2 * MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB)
-    committed(story, 8)
-    second = story.write(BLOCK, offset=MIB)
-    story.write(BLOCK, offset=2 * MIB)
-    committed(story, 10)
-    assert taken(story) == [second]
-
-
-def test_a_group_without_an_uberblock_is_not_judged(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB)
-    assert taken(story) == []
-
-
-@pytest.mark.parametrize("groups_later", [0, 3])
-def test_a_group_may_rewrite_its_own_and_older_blocks(story: Story, groups_later: int) -> None:
-    story.write(BLOCK, offset=MIB)
-    for txg in range(groups_later):
-        committed(story, txg + 5)
-    story.write(BLOCK, offset=MIB)
-    committed(story, groups_later + 5)
-    assert taken(story) == []
-
-
-def test_neighbours_and_other_disks_are_no_finding(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB + len(BLOCK))
-    story.write(METADATA, offset=MIB - len(METADATA))
-    story.write(BLOCK, offset=MIB, disk=1)
-    committed(story, 6)
-    assert taken(story) == []
-
-
-def test_a_trim_of_a_kept_block_is_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    story.trim(offset=2 * MIB, length=MIB)
-    committed(story, 5)
-    trim = story.trim(offset=MIB, length=MIB)
-    committed(story, 6)
-    assert taken(story) == [trim]
-
-
-def test_the_log_is_freed_at_once_and_may_lie_anywhere(story: Story) -> None:
-    story.write(log_block((0, 512)), offset=MIB)
-    story.flush()
-    committed(story, 5)
-    story.write(METADATA, offset=MIB)
-    committed(story, 6)
-    story.write(log_block((0, 512)), offset=MIB)
-    story.flush()
-    committed(story, 7)
-    story.write(METADATA, offset=MIB)
-    committed(story, 8)
-    assert taken(story) == []
-
-
-def test_the_log_may_lie_where_the_group_under_way_wrote_before(story: Story) -> None:
-    story.write(METADATA, offset=MIB)
-    story.write(log_block((0, 512)), offset=MIB)
-    committed(story, 5)
-    story.write(METADATA, offset=MIB)
-    committed(story, 6)
-    assert taken(story) == []
-
-
-def test_with_split_log_blocks_no_overwrite_is_reported(story: Story) -> None:
-    story.write(log_block((0, 512), is_split=True), offset=MIB)
-    story.write(BLOCK, offset=2 * MIB, disk=1)
-    committed(story, 5)
-    story.write(BLOCK, offset=2 * MIB, disk=1)
-    committed(story, 6)
-    assert taken(story) == []
 
 
 def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
@@ -131,21 +97,6 @@ def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
     story.trim(offset=0, length=64 * MIB)
     committed(story, 8)
     assert taken(story) == [trim]
-
-
-def test_a_trim_of_blocks_that_the_group_under_way_wrote_is_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    trim = story.trim(offset=MIB, length=512)
-    committed(story, 5)
-    assert taken(story) == [trim]
-
-
-def test_zeroes_over_a_kept_block_are_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    zeroes = story.zero(offset=MIB, length=512)
-    committed(story, 7)
-    assert taken(story) == [zeroes]
 
 
 @pytest.mark.parametrize(("born", "is_taken"), [(8, True), (6, True), (5, True), (4, False)])
