@@ -9,9 +9,12 @@ from hypothesis import Phase
 from hypothesis.errors import Flaky
 
 from suites.selftest.shelf.machine import run_sequences
-from suites.selftest.shelf.mutants import MUTANTS, write_mutants
-from suites.selftest.shelf.policy_mutants import POLICY_MUTANTS
-from suites.selftest.shelf.recording_mutants import RECORDING_MUTANTS
+from suites.selftest.shelf.mutants import (
+    MUTANTS,
+    POLICY_MUTANTS,
+    RECORDING_MUTANTS,
+    write_mutants,
+)
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import Build, build
 
