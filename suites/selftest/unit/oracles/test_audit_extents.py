@@ -162,34 +162,38 @@ def test_a_block_of_a_file_and_a_gang_block_have_no_root() -> None:
     assert root_in(bytes(gang)) is None
 
 
-def test_a_root_block_is_in_use_until_another_group_writes_one(rooted: Story) -> None:
-    """Empty groups passed in between: by its own number it was written long ago."""
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == [overwrites]
+ROOTS = {
+    "a root block is in use until another group writes one, after empty groups": (
+        "over=write metadata at 6, roots 12 7, accuses over"
+    ),
+    "an uberblock of an older root leaves that in use": (
+        "roots 9 6 5, over=write metadata at 6, roots 13 7, accuses over"
+    ),
+    "a root block is kept for the group after the one that freed it": (
+        "roots 10 7, over=write metadata at 6, roots 11 8, accuses over"
+    ),
+    "a root block is kept for the next group, too": (
+        "roots 10 7, over=write metadata at 6, roots 12 8, accuses over"
+    ),
+    "a root block is free after that": (
+        "roots 10 7, over=write metadata at 6, roots 13 8, accuses"
+    ),
+    "a trim of a root block is found": "trim=trim 512B at 6, roots 12 7, accuses trim",
+    "a root block that moves to another vdev leaves none in use": (
+        "flush, write root-on-another-vdev, flush, write metadata at 6, roots 9 7, accuses"
+    ),
+}
 
 
-def test_an_uberblock_of_an_older_root_leaves_that_in_use(rooted: Story) -> None:
-    ends(rooted, 9, root=ROOT, born=5)
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 13, root=OTHER)
-    assert taken(rooted) == [overwrites]
+@pytest.mark.parametrize("scene", ROOTS.values(), ids=ROOTS)
+def test_a_root_block_is_kept_while_an_uberblock_needs_it(scene: str, rooted: Story) -> None:
+    """With `roots`: a group, the MiB of its root block, and the group of that if it is older."""
 
+    def roots(txg: str, place: str, born: str | None = None) -> None:
+        ends(rooted, int(txg), root=int(place) * MIB, born=int(born) if born else None)
 
-@pytest.mark.parametrize(("txg", "is_taken"), [(11, True), (12, True), (13, False)])
-def test_a_root_block_is_kept_for_two_groups_after_the_one_that_freed_it(
-    rooted: Story, txg: int, *, is_taken: bool
-) -> None:
-    ends(rooted, 10, root=OTHER)
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, txg, root=OTHER + MIB)
-    assert taken(rooted) == ([overwrites] if is_taken else [])
-
-
-def test_a_trim_of_a_root_block_is_found(rooted: Story) -> None:
-    trim = rooted.trim(offset=ROOT, length=512)
-    ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == [trim]
+    elsewhere = {"root-on-another-vdev": uberblock(6, root=pointer(ROOT, txg=6, vdev=1))}
+    Stage(rooted, accused=taken, contents=elsewhere, verbs={"roots": roots}).play(scene)
 
 
 def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) -> None:
@@ -200,15 +204,6 @@ def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) ->
     ends(rooted, 8, root=OTHER + MIB, length=512)
     rooted.write(METADATA, offset=OTHER + MIB + 512)
     ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == []
-
-
-def test_a_root_block_that_moves_to_another_vdev_leaves_none_in_use(rooted: Story) -> None:
-    rooted.flush()
-    rooted.write(uberblock(6, root=pointer(ROOT, txg=6, vdev=1)))
-    rooted.flush()
-    rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 9, root=OTHER)
     assert taken(rooted) == []
 
 
