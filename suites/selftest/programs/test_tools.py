@@ -36,11 +36,19 @@ from torture.trials.plan.draw import draw_trials
 DEADLINE_S = 60
 
 
-def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
-    return LAUNCHER.run(
+def plan(*arguments: str, results: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = LAUNCHER.run(
         CHECKOUT / "tools" / "plan", *arguments, "--results", results,
         environment=os.environ | {"COLUMNS": "80"},
     )  # fmt: skip
+    return ended(done, code)
+
+
+def ended(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+    """With this exit code, and without a traceback."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
@@ -49,7 +57,6 @@ def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
         *("--rate", "0.01", "--until", "upper<0.01", "--versus", "0.05", "--cells", "12"),
         results=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     rows = [line.split() for line in done.stdout.splitlines()]
     for cuts, time in (("368", "44 h 10 min"), ("299", "35 h 53 min"), ("535", "64 h 12 min")):
@@ -61,14 +68,12 @@ def test_a_disaster_among_cells_that_lose_has_a_number_of_cuts(tmp_path: Path) -
     done = plan(
         *("--rate", "0", "--versus", "0.6", "--cells", "40", "--lossy", "4"), results=tmp_path
     )
-    assert done.returncode == 0, done.stderr
     assert "but 4 cells of all rates" in " ".join(done.stdout.split())
     assert "at most 0 %" not in done.stdout
 
 
 def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
     done = plan("--rate", "0.01", results=tmp_path)
-    assert done.returncode == 0
     assert "368" in done.stdout
     assert "next: tools/run suites/powercut" in done.stdout
     assert "time for" not in done.stdout
@@ -88,10 +93,8 @@ def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
 def test_the_tool_refuses_questions_without_sense(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
-    done = plan(*arguments, results=tmp_path)
-    assert done.returncode == 2
+    done = plan(*arguments, results=tmp_path, code=2)
     assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 # `tools/run` refuses mistakes before it sets anything up.
@@ -228,8 +231,8 @@ def _is_there(command: Path) -> bool:
 # `tools/judge` as it is typed, over one trial and over nothing.
 
 
-def judge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments)
+def judge(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    return ended(LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments), code)
 
 
 @pytest.fixture
@@ -244,7 +247,6 @@ def trial(tmp_path: Path) -> Path:
 
 def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     name, then, now, *_ = done.stdout.splitlines()
     assert (name, then) == (trial.name, "  then: corrupted, 2 of 6 lost")
     assert now == "  now:  intact, 0 of 6 lost"
@@ -253,7 +255,6 @@ def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
 def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
     (trial / READBACK).unlink()
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     reasons = score(trial, timings={}).reasons
     assert reasons
     assert done.stdout.splitlines()[3:] == [f"  {reason}" for reason in reasons]
@@ -262,21 +263,17 @@ def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
 def test_a_trial_that_its_run_does_not_know_is_judged_all_the_same(trial: Path) -> None:
     RunLayout.of_evidence(trial).trials_file.unlink()
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     assert "then: its run has no record of it" in done.stdout
 
 
 def test_the_records_of_a_run_are_not_written_from_one_trial(trial: Path) -> None:
-    refused = judge(trial, "--write")
-    assert refused.returncode == 2
+    refused = judge(trial, "--write", code=2)
     assert "--write takes a run" in refused.stderr
 
 
 def test_a_folder_that_holds_neither_is_bad_input_as_for_the_other_tools(tmp_path: Path) -> None:
-    refused = judge(tmp_path)
-    assert refused.returncode == 2
+    refused = judge(tmp_path, code=2)
     assert "no trials in" in refused.stderr
-    assert "Traceback" not in refused.stderr
 
 
 # The exit code of `tools/replay`, over a replay that needs no machines.
