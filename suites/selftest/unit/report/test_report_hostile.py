@@ -23,7 +23,6 @@ from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.reading.runs import find_run, folder_in_words
-from torture.report.reading.store import Store
 from torture.report.reading.text import shell_word
 from torture.report.terminal.comparing import print_cell_comparison, print_run_comparison
 from torture.report.terminal.outcome_table import outcome_table
@@ -187,16 +186,6 @@ def test_a_folder_of_any_name_is_a_run(
     assert any("no readable run.json" in note for note in notes)
     assert not (tmp_path / "x").exists()
     assert "<b>/trials" not in page
-
-
-def test_a_link_to_a_run_is_that_run_and_counts_once(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", RECORDS)
-    (tmp_path / "link").symlink_to(run.name)
-    for runs in ([tmp_path / "link"], [run, tmp_path / "link"], [tmp_path]):
-        with Store.open(runs) as store:
-            assert (store.trials, len(store.runs)) == (len(RECORDS), 1)
-    _, _, exported = report([tmp_path / "link"], tmp_path / "out")
-    assert exported["trials"] == len(RECORDS)
 
 
 @given(st.text(st.characters(exclude_characters="\0")))
