@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from rich.console import Group
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
@@ -87,9 +88,9 @@ def measuring(request: pytest.FixtureRequest, options: Options) -> Iterator[Runn
         for number in range(_PASSES_MAX):
             rows = question.rows if number % 2 == 0 else tuple(reversed(question.rows))
             for row in rows:
-                order = replace(row.order, rounds=_ROUNDS_OF_A_PASS)
+                order = structs.replace(row.order, rounds=_ROUNDS_OF_A_PASS)
                 if chosen is not None:
-                    order = replace(order, slow_motion=chosen)
+                    order = structs.replace(order, slow_motion=chosen)
                 orders.append((cell_of(row), order))
     specs = draw_measured(orders, run_seed=options.seed, brought=options.brought)
     alone = replace(options, jobs=1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from suites.speed.questions import Row, cell_of
 from suites.speed.tables import figures_of_row

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from torture.choices.matrix.cells import Cell
 from torture.facts.speed import published
 from torture.facts.speed.jobs import gobonniego_jobs
@@ -45,7 +47,7 @@ def _rows(table: PublishedTable, *orders: MeasureOrder) -> Iterator[Row]:
     """The rows of a published table that have a measurement of ours: of one order, or of its own."""
     measured = [(row, ours) for row in table.rows if (ours := row.measured) is not None]
     for (row, ours), order in zip(measured, orders * (len(measured) // len(orders)), strict=True):
-        own = replace(order, device=ours.device)
+        own = structs.replace(order, device=ours.device)
         yield Row(words=row.ours_words or row.words, cell=ours.cell, order=own)
 
 
@@ -66,11 +68,11 @@ _LOG_DEVICE = MeasureOrder(
     place=MeasuredPlace.LOG_DEVICE, jobs=("syncwrite-4k-t1",), size_mib=64, run_s=5
 )
 _COMMITTED = MeasureOrder(jobs=("syncwrite-64k-t1",), links=(Link.GBE1,), size_mib=64)
-_SHARED = replace(_COMMITTED, jobs=("syncwrite-64k-t4",))
+_SHARED = structs.replace(_COMMITTED, jobs=("syncwrite-64k-t4",))
 _BY_LINKS = MeasureOrder(
     jobs=("read-128k-t1", "write-128k-t1", "randread-4k-t1"), links=(Link.GBE1, Link.GBE10)
 )
-_FROM_DISKS = replace(
+_FROM_DISKS = structs.replace(
     _BY_LINKS,
     jobs=("coldread-128k-t1", "coldrandread-4k-t1"),
     size_mib=512,

@@ -13,8 +13,9 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
-from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk, keep_all
+from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.devices import DATA_PROFILES

@@ -15,8 +15,8 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports import iscsi, nvme_tcp
 from torture.choices.volumes import DIRECTORY, zvol
 from torture.facts.evidence.folder import SPEC
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
-from torture.facts.recording.disks import keep_all
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.frames import read_frames
 from torture.facts.wire.iscsi_pdus import IscsiOnWire

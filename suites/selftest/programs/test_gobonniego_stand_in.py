@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -147,30 +148,34 @@ def test_a_folder_that_cannot_be_entered_is_said(scene: Scene) -> None:
     assert scene.read() == f"failed {left}: it cannot be entered\ncomplete\n"
 
 
-def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:
-    load = scene.started()
-    load.take_ending()
-    assert len(scene.kept) == 1, "it still runs"
+def panics(scene: Scene) -> None:
+    """From its next run on."""
     panicking = scene.run / "another"
     panicking.write_text(PANICKING)
     panicking.chmod(0o755)
     panicking.rename(scene.run / "gobonniego")
+
+
+def ended(scene: Scene, look: Callable[[], object]) -> Completed:
     end = time.monotonic() + RUNS_DEADLINE_S
     while len(scene.kept) == 1:
         assert time.monotonic() < end, "it never ended"
-        load.take_ending()
+        look()
+    return scene.kept[1]
+
+
+def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:
+    load = scene.started()
+    load.take_ending()
+    assert len(scene.kept) == 1, "it still runs"
+    panics(scene)
+    ended(scene, load.take_ending)
     load.take_ending()
     assert [done.exit_code for done in scene.kept] == [0, 2]
 
 
 def test_one_that_panics_ends_with_its_own_words(scene: Scene) -> None:
     load = scene.started()
-    panicking = scene.run / "another"
-    panicking.write_text(PANICKING)
-    panicking.chmod(0o755)
-    panicking.rename(scene.run / "gobonniego")
-    end = time.monotonic() + RUNS_DEADLINE_S
-    while len(scene.kept) == 1:
-        assert time.monotonic() < end, "it never ended"
-        load.raise_if_over()
-    assert (scene.kept[1].exit_code, scene.kept[1].stderr) == (2, "panic: it is another\n")
+    panics(scene)
+    done = ended(scene, load.raise_if_over)
+    assert (done.exit_code, done.stderr) == (2, "panic: it is another\n")

@@ -1,4 +1,4 @@
-"""Tools as they are typed: plan, run, bisect and judge, each with its refusals."""
+"""Tools as they are typed: plan, run, bisect, judge and replay, each with its refusals."""
 
 from __future__ import annotations
 
@@ -8,33 +8,47 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.facts.measured_runs import make_run
+from suites.selftest.unit.fake_workers import record_of
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.records.test_damaged_evidence import LAST_WORDS, WHOLE, store
 from torture.checkout import CHECKOUT
+from torture.choices.matrix.cells import Cell
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.folder import READBACK
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
+from torture.records.record.trials import Absence, TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.score import score
 from torture.trials.bisect.searched_versions import PackagedVersions
 from torture.trials.bisect.suite_trier import SuiteTrier
+from torture.trials.plan.draw import draw_trials
 
 DEADLINE_S = 60
 
 
-def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
-    return LAUNCHER.run(
+def plan(*arguments: str, results: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = LAUNCHER.run(
         CHECKOUT / "tools" / "plan", *arguments, "--results", results,
         environment=os.environ | {"COLUMNS": "80"},
     )  # fmt: skip
+    return ended(done, code)
+
+
+def ended(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+    """With this exit code, and without a traceback."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
@@ -43,7 +57,6 @@ def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
         *("--rate", "0.01", "--until", "upper<0.01", "--versus", "0.05", "--cells", "12"),
         results=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     rows = [line.split() for line in done.stdout.splitlines()]
     for cuts, time in (("368", "44 h 10 min"), ("299", "35 h 53 min"), ("535", "64 h 12 min")):
@@ -55,14 +68,12 @@ def test_a_disaster_among_cells_that_lose_has_a_number_of_cuts(tmp_path: Path) -
     done = plan(
         *("--rate", "0", "--versus", "0.6", "--cells", "40", "--lossy", "4"), results=tmp_path
     )
-    assert done.returncode == 0, done.stderr
     assert "but 4 cells of all rates" in " ".join(done.stdout.split())
     assert "at most 0 %" not in done.stdout
 
 
 def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
     done = plan("--rate", "0.01", results=tmp_path)
-    assert done.returncode == 0
     assert "368" in done.stdout
     assert "next: tools/run suites/powercut" in done.stdout
     assert "time for" not in done.stdout
@@ -82,10 +93,8 @@ def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
 def test_the_tool_refuses_questions_without_sense(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
-    done = plan(*arguments, results=tmp_path)
-    assert done.returncode == 2
+    done = plan(*arguments, results=tmp_path, code=2)
     assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 # `tools/run` refuses mistakes before it sets anything up.
@@ -222,8 +231,8 @@ def _is_there(command: Path) -> bool:
 # `tools/judge` as it is typed, over one trial and over nothing.
 
 
-def judge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments)
+def judge(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    return ended(LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments), code)
 
 
 @pytest.fixture
@@ -238,7 +247,6 @@ def trial(tmp_path: Path) -> Path:
 
 def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     name, then, now, *_ = done.stdout.splitlines()
     assert (name, then) == (trial.name, "  then: corrupted, 2 of 6 lost")
     assert now == "  now:  intact, 0 of 6 lost"
@@ -247,7 +255,6 @@ def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
 def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
     (trial / READBACK).unlink()
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     reasons = score(trial, timings={}).reasons
     assert reasons
     assert done.stdout.splitlines()[3:] == [f"  {reason}" for reason in reasons]
@@ -256,18 +263,85 @@ def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
 def test_a_trial_that_its_run_does_not_know_is_judged_all_the_same(trial: Path) -> None:
     RunLayout.of_evidence(trial).trials_file.unlink()
     done = judge(trial)
-    assert done.returncode == 0, done.stderr
     assert "then: its run has no record of it" in done.stdout
 
 
 def test_the_records_of_a_run_are_not_written_from_one_trial(trial: Path) -> None:
-    refused = judge(trial, "--write")
-    assert refused.returncode == 2
+    refused = judge(trial, "--write", code=2)
     assert "--write takes a run" in refused.stderr
 
 
 def test_a_folder_that_holds_neither_is_bad_input_as_for_the_other_tools(tmp_path: Path) -> None:
-    refused = judge(tmp_path)
-    assert refused.returncode == 2
+    refused = judge(tmp_path, code=2)
     assert "no trials in" in refused.stderr
-    assert "Traceback" not in refused.stderr
+
+
+# The exit code of `tools/replay`, over a replay that needs no machines.
+
+[SAFE] = draw_trials(
+    [Cell.parse("iscsi-always-noslog-btrfs-bothdie")], trials=1, run_seed=1, load_ms=500
+)
+SOUND = record_of(SAFE, ".")
+Replayed = Callable[[TrialRecord], int]
+
+
+@pytest.fixture
+def replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replayed:
+    """Runs the tool's `main` over a replay that gives this record."""
+
+    def run(record: TrialRecord) -> int:
+        monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
+        monkeypatch.setattr("torture.trials.replay.replay.first_record", lambda *_: SOUND)
+        monkeypatch.setattr(
+            "torture.trials.replay.replay.replay", lambda *_, **__: (record, tmp_path)
+        )
+        monkeypatch.setattr(sys, "argv", ["tools/replay", str(tmp_path)])
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        code: int = runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]()
+        return code
+
+    return run
+
+
+@pytest.mark.parametrize(("outcome", "code"), [(".", 0), ("L", 1), ("C", 1), ("?", 2)])
+def test_the_exit_code_tells_how_the_replay_ended(
+    replayed: Replayed, outcome: str, code: int
+) -> None:
+    assert replayed(record_of(SAFE, outcome)) == code
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (replace(SOUND, cut=CutDocument(audit=AuditDocument(broken=2))), "the audit"),
+        (replace(SOUND, absence=Absence(unfounded=3)), "3 acknowledgements came while"),
+    ],
+    ids=["audit", "absence"],
+)
+def test_a_breach_without_a_loss_is_a_failure_with_its_reason(
+    replayed: Replayed, record: TrialRecord, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(record) == 1
+    assert said in capsys.readouterr().out
+
+
+def test_machines_to_hold_get_the_evidence_and_nothing_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held: list[tuple[Path, str, str]] = []
+
+    def hold(evidence: Path, *, zfs: str, linux: str) -> int:
+        held.append((evidence, zfs, linux))
+        return 0
+
+    monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
+    monkeypatch.setattr("torture.trials.replay.serve.hold", hold)
+    argv = ["tools/replay", "--hold", "--zfs", "2.4.4", "--linux", "bookworm", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]() == 0
+    assert held == [(tmp_path, "2.4.4", "bookworm")]
+    monkeypatch.setattr(sys, "argv", ["tools/replay", "--shell", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(CHECKOUT / "tools" / "replay"))["main"]()
+    assert "use --hold" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import msgspec
 
 from torture.checkout import CHECKOUT
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import OTHERS, Document
+from torture.facts.evidence.documents import Document
 from torture.facts.evidence.folder import AdministrationDocument, Outage
 from torture.files import write_whole
 from torture.records.record.run_document import RunDocument
@@ -32,6 +32,8 @@ DOCUMENTS: dict[str, type[Document]] = {
     "trial": TrialRecord,
 }
 """File to type: the documents of their names, and `trial` for a line of `trials.jsonl`."""
+_UNWRITTEN = "observations"
+"""The record leaves them to its evidence."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -53,7 +55,10 @@ def _text_of(of: type[Document]) -> str:
         part, document = schema["$defs"][name], known[name]
         # a docstring has its indentation before Python 3.13, and none since
         part["description"] = inspect.cleandoc(part["description"])
-        names = set(document.names()) - {OTHERS}
+        names = set(document.names()) - {_UNWRITTEN}
+        for one in part["properties"].values():
+            if isinstance(one.get("default"), dict):
+                del one["default"]
         properties = {field: value for field, value in part["properties"].items() if field in names}
         for field, words in _words_of(document):
             if field in properties:

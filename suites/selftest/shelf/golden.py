@@ -20,7 +20,6 @@ from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
     Policy,
-    Survivor,
     write_crash_state,
 )
 from torture.facts.recording.events import (
@@ -89,8 +88,7 @@ def views_of_first_life(recording: Path) -> dict[str, CrashState]:
     last = events[-1].seq
     writes = [event for event in events if event.kind is Kind.WRITE_SUBMIT]
     some = tuple(
-        Survivor(submission=event.seq, sectors=None if place % 2 else (0, 2))
-        for place, event in enumerate(writes)
+        event.seq if place % 2 else (event.seq, (0, 2)) for place, event in enumerate(writes)
     )
     flush = next(event.seq for event in events if event.kind is Kind.FLUSH_COMPLETE)
     named: dict[str, tuple[DiskState, int]] = {

@@ -7,7 +7,7 @@ it the shelf is right.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,113 +52,70 @@ class Mutant:
         return f"({chosen} ? ({self.wrong}) : ({self.right}))"
 
 
-MUTANTS = (
-    Mutant(
-        name="flush-covers-what-was-only-submitted",
-        file="view.cpp",
-        right="write.completion < flushed_before_",
-        wrong="write.submission < flushed_before_",
-    ),
-    Mutant(
-        name="flush-covers-until-its-own-completion",
-        file="index.cpp",
-        right="std::max(before, completion.reference)",
-        wrong="std::max(before, seq)",
-    ),
-    Mutant(
-        name="flush-misses-the-last-completed",
-        file="view.cpp",
-        right="(after - 1)->covers_before",
-        wrong="(after - 1)->covers_before - ((after - 1)->covers_before > 0)",
-    ),
-    Mutant(
-        name="fua-is-not-logged",
-        file="disk.cpp",
-        right="fua ? kFua : 0",
-        wrong="0",
-    ),
-    Mutant(
-        name="fua-covers-nothing",
-        file="view.cpp",
-        right="write.fua != 0",
-        wrong="false",
-    ),
-    Mutant(
-        name="one-disk-does-not-freeze",
-        file="recorder.cpp",
-        right="record.payload_crc = 0;\n  const Lock lock = running();",
-        wrong="record.payload_crc = 0;\n"
-        "  const Lock lock = THIS_MUTANT && record.disk == 1 ? Lock(mutex_) : running();",
-    ),
-    Mutant(
-        name="one-disk-freezes-later",
-        file="recorder.cpp",
-        right="submit(Record record, Role role) {\n  const Lock lock = running();",
-        wrong="submit(Record record, Role role) {\n"
-        "  const Lock lock = THIS_MUTANT && record.disk == 0 ? Lock(mutex_) : running();",
-    ),
-    Mutant(
-        name="one-disk-is-cut-earlier",
-        file="view.cpp",
-        right="cut_(view.cut)",
-        wrong="cut_(THIS_MUTANT && disk == 1 && view.cut > 0 ? view.cut - 1 : view.cut)",
-    ),
-    Mutant(
-        name="torn-below-the-sector",
-        file="view.cpp",
-        right="(write.offset + byte_in_write) / sector_ - write.offset / sector_",
-        wrong="byte_in_write / kSector",
-    ),
-    Mutant(
-        name="payload-after-the-acknowledgement",
-        file="recorder.cpp",
-        right="data_.write(static_cast<const char *>(payload), length, place);",
-        wrong="""if (THIS_MUTANT) {
-      const std::string copy(static_cast<const char *>(payload), length);
-      std::thread([this, copy, place] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        data_.write(copy.data(), copy.size(), place);
-      }).detach();
-    } else {
-      data_.write(static_cast<const char *>(payload), length, place);
-    }""",
-    ),
-    Mutant(
-        name="payload-of-the-next-place",
-        file="disk.cpp",
-        right="submission.reference = recorder_.store(number_, data, length, submission.payload_crc);",
-        wrong="submission.reference = recorder_.store(number_, data, length, submission.payload_crc) + "
-        "(THIS_MUTANT ? kSector : 0);",
-    ),
-    Mutant(
-        name="checksum-of-something-else",
-        file="disk.cpp",
-        right="checksum(data, length)",
-        wrong="checksum(data, length / 2)",
-    ),
-    Mutant(
-        name="lying-ignores-nothing",
-        file="view.cpp",
-        right="policy_.lying_ms ?",
-        wrong="policy_.lying_ms && !THIS_MUTANT ?",
-    ),
-    Mutant(
-        name="in-flight-is-whole-where-it-is-torn",
-        file="view.cpp",
-        right="policy_.in_flight == InFlight::whole ? 0 : 1 + sector",
-        wrong="0",
-    ),
-    Mutant(
-        name="in-flight-survives-as-completed-does",
-        file="view.cpp",
-        right="write.completion == kInFlight && !is_judged_alike",
-        wrong="false",
-    ),
-    Mutant(
-        name="acknowledged-before-it-is-logged",
-        file="disk.cpp",
-        right="void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {",
-        wrong="""\
+def mutants_in(mistakes: Mapping[str, Mapping[str, tuple[str, str]]]) -> tuple[Mutant, ...]:
+    """By file and name, the right text and the wrong one."""
+    return tuple(
+        Mutant(name=name, file=file, right=right, wrong=wrong)
+        for file, of_file in mistakes.items()
+        for name, (right, wrong) in of_file.items()
+    )
+
+
+MUTANTS = mutants_in(
+    {
+        "view.cpp": {
+            "flush-covers-what-was-only-submitted": (
+                "write.completion < flushed_before_",
+                "write.submission < flushed_before_",
+            ),
+            "flush-misses-the-last-completed": (
+                "(after - 1)->covers_before",
+                "(after - 1)->covers_before - ((after - 1)->covers_before > 0)",
+            ),
+            "fua-covers-nothing": ("write.fua != 0", "false"),
+            "one-disk-is-cut-earlier": (
+                "cut_(view.cut)",
+                "cut_(THIS_MUTANT && disk == 1 && view.cut > 0 ? view.cut - 1 : view.cut)",
+            ),
+            "torn-below-the-sector": (
+                "(write.offset + byte_in_write) / sector_ - write.offset / sector_",
+                "byte_in_write / kSector",
+            ),
+            "lying-ignores-nothing": ("policy_.lying_ms ?", "policy_.lying_ms && !THIS_MUTANT ?"),
+            "in-flight-is-whole-where-it-is-torn": (
+                "policy_.in_flight == InFlight::whole ? 0 : 1 + sector",
+                "0",
+            ),
+            "in-flight-survives-as-completed-does": (
+                "write.completion == kInFlight && !is_judged_alike",
+                "false",
+            ),
+            "in-flight-writes-in-the-wrong-order": (
+                "in_flight_.push_back({seq",
+                "in_flight_.insert(THIS_MUTANT ? in_flight_.begin() : in_flight_.end(), {seq",
+            ),
+            "the-cut-itself-has-not-happened": (
+                "cut < writes[number].completion",
+                "cut <= writes[number].completion",
+            ),
+        },
+        "index.cpp": {
+            "flush-covers-until-its-own-completion": (
+                "std::max(before, completion.reference)",
+                "std::max(before, seq)",
+            ),
+        },
+        "disk.cpp": {
+            "fua-is-not-logged": ("fua ? kFua : 0", "0"),
+            "payload-of-the-next-place": (
+                "submission.reference = recorder_.store(number_, data, length, submission.payload_crc);",
+                "submission.reference = recorder_.store(number_, data, length, submission.payload_crc) + "
+                "(THIS_MUTANT ? kSector : 0);",
+            ),
+            "checksum-of-something-else": ("checksum(data, length)", "checksum(data, length / 2)"),
+            "acknowledged-before-it-is-logged": (
+                "void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {",
+                """\
 void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   if (THIS_MUTANT && !fua) {
     const std::string copy(data, length);
@@ -171,64 +128,120 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
     }).detach();
     return;
   }""",
-    ),
-    Mutant(
-        name="there-before-it-is-completed",
-        file="disk.cpp",
-        right="  const uint64_t seq = recorder_.submit(submission, role);\n",
-        wrong="  const uint64_t seq = recorder_.submit(submission, role);\n"
-        "  if (THIS_MUTANT) map_.set(offset, length, true, submission.reference);\n",
-    ),
-    Mutant(
-        name="trims-and-zeroes-do-nothing",
-        file="disk.cpp",
-        right="map_.set(offset, length, false, 0)",
-        wrong="static_cast<void>(0)",
-    ),
-    Mutant(
-        name="in-flight-writes-in-the-wrong-order",
-        file="view.cpp",
-        right="in_flight_.push_back({seq",
-        wrong="in_flight_.insert(THIS_MUTANT ? in_flight_.begin() : in_flight_.end(), {seq",
-    ),
-    Mutant(
-        name="the-cut-itself-has-not-happened",
-        file="view.cpp",
-        right="cut < writes[number].completion",
-        wrong="cut <= writes[number].completion",
-    ),
-    Mutant(
-        name="freezes-an-event-late",
-        file="recorder.cpp",
-        right="record.seq >= *trigger_->at_seq",
-        wrong="record.seq > *trigger_->at_seq",
-    ),
-    Mutant(
-        name="freezes-on-any-disk",
-        file="recorder.cpp",
-        right="*trigger_->disk == record.disk",
-        wrong="true",
-    ),
-    Mutant(
-        name="freezes-on-any-role",
-        file="recorder.cpp",
-        right="*trigger_->role == role_here",
-        wrong="true",
-    ),
-    Mutant(
-        name="metadata-are-data",
-        file="role.hpp",
-        right="length % kVolumeBlockBytes == 0",
-        wrong="true",
-    ),
-    Mutant(
-        name="in-flight-is-miscounted",
-        file="recorder.cpp",
-        right="record.in_flight = in_flight_",
-        wrong="record.in_flight = in_flight_ + (THIS_MUTANT && record.kind == Kind::flush_submit)",
-    ),
+            ),
+            "there-before-it-is-completed": (
+                "  const uint64_t seq = recorder_.submit(submission, role);\n",
+                "  const uint64_t seq = recorder_.submit(submission, role);\n"
+                "  if (THIS_MUTANT) map_.set(offset, length, true, submission.reference);\n",
+            ),
+            "trims-and-zeroes-do-nothing": (
+                "map_.set(offset, length, false, 0)",
+                "static_cast<void>(0)",
+            ),
+        },
+        "recorder.cpp": {
+            "one-disk-does-not-freeze": (
+                "record.payload_crc = 0;\n  const Lock lock = running();",
+                "record.payload_crc = 0;\n"
+                "  const Lock lock = THIS_MUTANT && record.disk == 1 ? Lock(mutex_) : running();",
+            ),
+            "one-disk-freezes-later": (
+                "submit(Record record, Role role) {\n  const Lock lock = running();",
+                "submit(Record record, Role role) {\n"
+                "  const Lock lock = THIS_MUTANT && record.disk == 0 ? Lock(mutex_) : running();",
+            ),
+            "payload-after-the-acknowledgement": (
+                "data_.write(static_cast<const char *>(payload), length, place);",
+                """if (THIS_MUTANT) {
+      const std::string copy(static_cast<const char *>(payload), length);
+      std::thread([this, copy, place] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        data_.write(copy.data(), copy.size(), place);
+      }).detach();
+    } else {
+      data_.write(static_cast<const char *>(payload), length, place);
+    }""",
+            ),
+            "freezes-an-event-late": (
+                "record.seq >= *trigger_->at_seq",
+                "record.seq > *trigger_->at_seq",
+            ),
+            "freezes-on-any-disk": ("*trigger_->disk == record.disk", "true"),
+            "freezes-on-any-role": ("*trigger_->role == role_here", "true"),
+            "in-flight-is-miscounted": (
+                "record.in_flight = in_flight_",
+                "record.in_flight = in_flight_ + (THIS_MUTANT && record.kind == Kind::flush_submit)",
+            ),
+        },
+        "role.hpp": {
+            "metadata-are-data": ("length % kVolumeBlockBytes == 0", "true"),
+        },
+    }
 )
 
+
+POLICY_MUTANTS = mutants_in(
+    {
+        "view.cpp": {
+            "a-prefix-is-the-whole": (
+                "return sector <= word(",
+                "return THIS_MUTANT || sector <= word(",
+            ),
+            "the-oldest-are-one-less": (
+                "drawn(0) % (open.size() + 1)",
+                "drawn(0) % (open.size() + (THIS_MUTANT && !open.empty() ? 0 : 1))",
+            ),
+            "never-two-are-lost": (
+                "if (drawn(0) >> 63 != 0) lost_",
+                "if (drawn(0) >> 63 != 0 && !THIS_MUTANT) lost_",
+            ),
+            "the-cache-holds-one-write-less": (
+                "if (held > *policy_.held_bytes)",
+                "if (held >= *policy_.held_bytes + !THIS_MUTANT)",
+            ),
+            "the-cache-never-forgets-by-age": (
+                "policy_.held_ms ?",
+                "policy_.held_ms && !THIS_MUTANT ?",
+            ),
+        },
+    }
+)
+"""Mistakes in what a cut leaves of a cache with a limit, and in what is drawn among its writes."""
+
+RECORDING_MUTANTS = mutants_in(
+    {
+        "view.cpp": {
+            "what-was-there-before-is-not-in-a-view": (
+                "below_(std::move(below))",
+                "below_(THIS_MUTANT ? std::make_shared<const Zeroes>() : std::move(below))",
+            ),
+        },
+        "disk.cpp": {
+            "the-first-block-is-not-recorded": (
+                "  const Role role = role_of(data, length);\n",
+                "  const Role role = role_of(data, length);\n"
+                "  if (THIS_MUTANT && offset == 0) {\n"
+                "    const uint64_t place = "
+                "recorder_.store(number_, data, length, checksum(data, length));\n"
+                "    map_.set(offset, length, true, place);\n"
+                "    return;\n"
+                "  }\n",
+            ),
+            "trims-and-zeroes-are-not-recorded": (
+                "  const Record submission = record(kind, offset, length, fua);\n",
+                "  const Record submission = record(kind, offset, length, fua);\n"
+                "  if (THIS_MUTANT) {\n"
+                "    map_.set(offset, length, false, 0);\n"
+                "    return;\n"
+                "  }\n",
+            ),
+        },
+    }
+)
+"""Shelves whose recording, or whose view of it, lacks a write: states are built without it.
+
+The disk itself has the write, so its reader sees nothing amiss before the cut.
+"""
 
 ONLY_WITH_ROLES = Mutant(
     name="a-flush-has-no-role",
@@ -238,37 +251,32 @@ ONLY_WITH_ROLES = Mutant(
 )
 """A flush has to come behind a write of the very role, and random sequences seldom wait for that."""
 
-ONLY_WITH_LOG_BLOCKS = (
-    Mutant(
-        name="copies-are-several",
-        file="log_blocks.hpp",
-        right="std::max(most, disk.uncovered.blocks)",
-        wrong="most + disk.uncovered.blocks",
-    ),
-    Mutant(
-        name="a-flush-covers-no-block-of-the-log",
-        file="log_blocks.hpp",
-        right="completed.front().last_completion < flush",
-        wrong="completed.front().last_completion < (THIS_MUTANT ? 0 : flush)",
-    ),
-    Mutant(
-        name="data-are-blocks-of-the-log",
-        file="log_blocks.hpp",
-        right="if (role == Role::zil) {",
-        wrong="if (role == Role::zil || (THIS_MUTANT && role != Role::none)) {",
-    ),
-    Mutant(
-        name="what-was-of-the-log-stays-so",
-        file="log_blocks.hpp",
-        right="std::fill(at(begin), at(end), role == Role::zil);",
-        wrong="if (!THIS_MUTANT || role == Role::zil) std::fill(at(begin), at(end), role == Role::zil);",
-    ),
-    Mutant(
-        name="only-the-same-place-is-reused",
-        file="log_blocks.hpp",
-        right="std::find(at(begin), at(end), true) != at(end)",
-        wrong="*at(begin) && (begin == 0 || !*at(begin - 1))",
-    ),
+ONLY_WITH_LOG_BLOCKS = mutants_in(
+    {
+        "log_blocks.hpp": {
+            "copies-are-several": (
+                "std::max(most, disk.uncovered.blocks)",
+                "most + disk.uncovered.blocks",
+            ),
+            "a-flush-covers-no-block-of-the-log": (
+                "completed.front().last_completion < flush",
+                "completed.front().last_completion < (THIS_MUTANT ? 0 : flush)",
+            ),
+            "data-are-blocks-of-the-log": (
+                "if (role == Role::zil) {",
+                "if (role == Role::zil || (THIS_MUTANT && role != Role::none)) {",
+            ),
+            "what-was-of-the-log-stays-so": (
+                "std::fill(at(begin), at(end), role == Role::zil);",
+                "if (!THIS_MUTANT || role == Role::zil) "
+                "std::fill(at(begin), at(end), role == Role::zil);",
+            ),
+            "only-the-same-place-is-reused": (
+                "std::find(at(begin), at(end), true) != at(end)",
+                "*at(begin) && (begin == 0 || !*at(begin - 1))",
+            ),
+        },
+    }
 )
 """Random sequences seldom wait for these."""
 
@@ -281,31 +289,33 @@ ONLY_IN_FORGED_LOGS = Mutant(
 """Two flushes of a disk seldom end in another order than they began, unless a log is made so."""
 
 FAULTS = {
-    "address,undefined": (
-        Mutant(
-            name="reads-beyond-the-end",
-            file="disk.cpp",
-            right="  map_.look_up(offset, length, places);",
-            wrong="  map_.look_up(offset, length, places);\n"
-            "  if (THIS_MUTANT && places.data()[places.capacity()] == 1) return;",
-        ),
-        Mutant(
-            name="overflows",
-            file="disk.cpp",
-            right="  pace_.wait_for_read(arrival, offset, length);",
-            wrong="  int sum = 0x7fffffff;\n"
-            "  if (THIS_MUTANT) sum += static_cast<int>(length);\n"
-            "  pace_.wait_for_read(arrival, offset, sum == 1 ? 0 : length);",
-        ),
+    "address,undefined": mutants_in(
+        {
+            "disk.cpp": {
+                "reads-beyond-the-end": (
+                    "  map_.look_up(offset, length, places);",
+                    "  map_.look_up(offset, length, places);\n"
+                    "  if (THIS_MUTANT && places.data()[places.capacity()] == 1) return;",
+                ),
+                "overflows": (
+                    "  pace_.wait_for_read(arrival, offset, length);",
+                    "  int sum = 0x7fffffff;\n"
+                    "  if (THIS_MUTANT) sum += static_cast<int>(length);\n"
+                    "  pace_.wait_for_read(arrival, offset, sum == 1 ? 0 : length);",
+                ),
+            },
+        }
     ),
-    "thread": (
-        Mutant(
-            name="counts-without-a-lock",
-            file="recorder.cpp",
-            right="Recorder::Status Recorder::status() {\n  const Lock lock(mutex_);",
-            wrong="Recorder::Status Recorder::status() {\n"
-            "  const Lock lock = THIS_MUTANT ? Lock() : Lock(mutex_);",
-        ),
+    "thread": mutants_in(
+        {
+            "recorder.cpp": {
+                "counts-without-a-lock": (
+                    "Recorder::Status Recorder::status() {\n  const Lock lock(mutex_);",
+                    "Recorder::Status Recorder::status() {\n"
+                    "  const Lock lock = THIS_MUTANT ? Lock() : Lock(mutex_);",
+                ),
+            },
+        }
     ),
 }
 """The mistakes that each sanitizer has to see."""

@@ -1,4 +1,4 @@
-"""Wrong shelves are distinguished from right ones: each mistake is found within a few sequences."""
+"""Random lives of the plugin: right shelves are as specified, and each wrong one is found out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import pytest
 from hypothesis import Phase
 from hypothesis.errors import Flaky
 
+from suites.selftest.shelf.freeze_oracle import check_freeze
+from suites.selftest.shelf.log_oracle import Logged, Order
 from suites.selftest.shelf.machine import run_sequences
-from suites.selftest.shelf.mutants import MUTANTS, write_mutants
-from suites.selftest.shelf.policy_mutants import POLICY_MUTANTS
-from suites.selftest.shelf.recording_mutants import RECORDING_MUTANTS
-from suites.selftest.shelf.requests import Difference
-from suites.selftest.shelf.rig import Build, build
+from suites.selftest.shelf.mutants import (
+    FAULTS,
+    MUTANTS,
+    POLICY_MUTANTS,
+    RECORDING_MUTANTS,
+    write_mutants,
+)
+from suites.selftest.shelf.requests import Difference, Request, Verb
+from suites.selftest.shelf.rig import SANITIZERS, Build, SanitizerReport, build, sanitized_build
+from torture.facts.recording.events import Event, Kind, Recording
 
 _ALL = (*MUTANTS, *POLICY_MUTANTS, *RECORDING_MUTANTS)
 _SEQUENCES_MAX = 250
@@ -48,3 +55,75 @@ def test_a_wrong_shelf_is_found_out(name: str, wrong_shelves: Build, folder: Pat
 
 def test_the_same_build_without_a_mistake_is_not(wrong_shelves: Build, folder: Path) -> None:
     assert not differences(wrong_shelves, folder, _SEQUENCES_OF_THE_CONTROL)
+
+
+# A kill between an event and the freeze at it is no mistake of the shelf; a later event is one.
+
+_EVENTS = tuple(
+    Event(seq=seq, time_ns=seq, kind=kind)
+    for seq, kind in enumerate((Kind.BEGIN, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE))
+)
+_FLUSH = Request(verb=Verb.FLUSH, disk=0, issued=3)
+_ORDER = Order([(_FLUSH, Logged(first=1, last=2))])
+_COMMANDS = ({"at_seq": 1}, {"event": "flush-submit", "count": 1})
+"""Both are acknowledged before the flush is issued, so the flush's submission is due."""
+
+
+def _check(command: object, *, last: int, was_killed: bool) -> None:
+    recording = Recording(folder=Path("nowhere"), disks=(), events=_EVENTS[: last + 1])
+    freeze = Request(verb=Verb.FREEZE, freeze=command, issued=1, acked=2)
+    check_freeze(recording, (), [freeze, _FLUSH], _ORDER, was_killed=was_killed)
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_a_kill_may_come_before_the_freeze_is_recorded(command: object) -> None:
+    _check(command, last=1, was_killed=True)
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize(("last", "was_killed"), [(1, False), (2, False), (2, True)])
+def test_a_freeze_is_overdue(command: object, last: int, was_killed: bool) -> None:
+    with pytest.raises(Difference, match="not frozen"):
+        _check(command, last=last, was_killed=was_killed)
+
+
+# In random lives and under sanitizers: the plugin as specified. `SHELF_SEQUENCES=10000` runs 10000.
+
+_RANDOM_SEQUENCES = 100
+
+
+@pytest.mark.timeout(7200)  # as many as somebody asks for
+def test_the_shelf_behaves_as_its_specification_says(folder: Path, sequences: int | None) -> None:
+    run_sequences(build(), folder, sequences or _RANDOM_SEQUENCES, is_random=sequences is not None)
+
+
+# The same sequences under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer.
+
+_SEQUENCES = 15
+_SEQUENCES_OF_A_FAULT = 50
+
+
+@pytest.mark.timeout(7200)  # as many as somebody asks for
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_a_sanitizer_has_nothing_to_say(
+    sanitizer: str, folder: Path, sequences: int | None
+) -> None:
+    shelf = sanitized_build(sanitizer)
+    run_sequences(shelf, folder, sequences or _SEQUENCES, is_random=sequences is not None)
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "fault"),
+    [(sanitizer, fault.name) for sanitizer in SANITIZERS for fault in FAULTS[sanitizer]],
+)
+def test_a_planted_fault_is_reported(
+    sanitizer: str, fault: str, folder: Path, tmp_path: Path
+) -> None:
+    faulty = sanitized_build(sanitizer, write_mutants(tmp_path / "native", FAULTS[sanitizer]))
+    found: list[BaseException] = []
+    with pytest.raises((SanitizerReport, Flaky)):
+        run_sequences(
+            faulty.chosen(fault), folder, _SEQUENCES_OF_A_FAULT,
+            is_random=False, phases=(Phase.generate,), found=found,
+        )  # fmt: skip
+    assert isinstance(found[0], SanitizerReport)

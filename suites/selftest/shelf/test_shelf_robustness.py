@@ -84,9 +84,9 @@ def test_an_export_that_is_not_there(name: str, shelf: Server) -> None:
         assert not client.go(name)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
+TOO_LONG = MARK_BYTES_MAX + 1
+REQUESTS = {
+    "d0": [
         {"command": CMD_READ, "offset": DISK_BYTES},
         {"command": CMD_READ, "offset": DISK_BYTES - 512, "length": 1024},
         {"command": CMD_READ, "offset": 2**64 - 512},
@@ -110,10 +110,25 @@ def test_an_export_that_is_not_there(name: str, shelf: Server) -> None:
         {"command": 77},
         {"command": 0xFFFF, "length": 0},
     ],
+    "marks": [
+        {"command": CMD_WRITE, "length": TOO_LONG, "payload": bytes(TOO_LONG)},
+        {"command": CMD_WRITE, "length": 8, "flags": FLAG_FUA, "payload": bytes(8)},
+        {"command": CMD_WRITE, "length": 0},
+        {"command": CMD_TRIM},
+        {"command": CMD_FLUSH, "length": 0},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("export", "request_"),
+    [(export, request) for export, requests in REQUESTS.items() for request in requests],
 )
-def test_a_request_that_makes_no_sense_is_refused(request_: dict[str, Any], shelf: Server) -> None:
+def test_a_request_that_makes_no_sense_is_refused(
+    export: str, request_: dict[str, Any], shelf: Server
+) -> None:
     with RawClient(shelf.socket) as client:
-        assert client.go("d0")
+        assert client.go(export)
         client.request(**request_)
         assert client.reply() in (errno.EINVAL, errno.ENOSPC, errno.ENOMEM)
         assert recorded(shelf) == 0
@@ -133,21 +148,22 @@ def test_a_large_sector_cannot_be_had_in_parts(command: int, length: int, shelf:
     assert recorded(shelf) == 0
 
 
-def test_more_data_than_a_request_may_have_ends_the_connection(shelf: Server) -> None:
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"command": CMD_WRITE, "length": 2**32 - 1},
+        {"command": CMD_TRIM, "magic": 0x12345678},
+    ],
+    ids=["more data than a request may have", "no magic"],
+)
+def test_a_request_that_cannot_be_answered_ends_the_connection(
+    request_: dict[str, Any], shelf: Server
+) -> None:
     with RawClient(shelf.socket) as client:
         assert client.go("d0")
-        client.request(CMD_WRITE, length=2**32 - 1)
+        client.request(**request_)
         with pytest.raises(ConnectionError):
             assert client.reply() == 0
-    assert recorded(shelf) == 0
-
-
-def test_a_request_without_its_magic_ends_the_connection(shelf: Server) -> None:
-    with RawClient(shelf.socket) as client:
-        assert client.go("d0")
-        client.request(CMD_TRIM, magic=0x12345678)
-        with pytest.raises(ConnectionError):
-            client.reply()
     assert recorded(shelf) == 0
 
 
@@ -190,24 +206,6 @@ def test_a_mark_has_any_length_up_to_its_maximum(length: int, shelf: Server, fol
     line.wait_all([line.write(b"m" * length, 5)])
     recording = load_recording(folder / "life")
     assert [recording.payload(event) for event in recording.events[1:]] == [b"m" * length]
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        {"command": CMD_WRITE, "length": MARK_BYTES_MAX + 1, "payload": bytes(MARK_BYTES_MAX + 1)},
-        {"command": CMD_WRITE, "length": 8, "flags": FLAG_FUA, "payload": bytes(8)},
-        {"command": CMD_WRITE, "length": 0},
-        {"command": CMD_TRIM},
-        {"command": CMD_FLUSH, "length": 0},
-    ],
-)
-def test_an_invalid_mark_is_refused(request_: dict[str, Any], shelf: Server) -> None:
-    with RawClient(shelf.socket) as client:
-        assert client.go("marks")
-        client.request(**request_)
-        assert client.reply() in (errno.EINVAL, errno.ENOSPC)
-    assert recorded(shelf) == 0
 
 
 @pytest.mark.parametrize(

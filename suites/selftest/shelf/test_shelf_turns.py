@@ -13,7 +13,6 @@ from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
     Policy,
-    Survivor,
     write_crash_state,
 )
 from torture.facts.recording.disks import ShelfDisk
@@ -49,9 +48,7 @@ def _states(recorded: Shelf, folder: Path) -> list[Path]:
             disks={
                 disk.serial: DiskState(
                     policy=Policy.EXPLICIT,
-                    survivors=tuple(
-                        Survivor(submission=one) for one in survivors if (one == 1) == (place == 0)
-                    ),
+                    survivors=tuple(one for one in survivors if (one == 1) == (place == 0)),
                 )
                 for place, disk in enumerate(_DISKS)
             },

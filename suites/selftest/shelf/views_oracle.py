@@ -13,7 +13,7 @@ from typing import Any
 
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import disk, of_view
-from torture.facts.recording.crash_state import CrashState, DiskState, InFlight, Policy, Survivor
+from torture.facts.recording.crash_state import CrashState, DiskState, InFlight, Policy
 from torture.facts.recording.events import WRITE_SUBMITS, Event, Kind, Recording
 from torture.facts.recording.model import content
 
@@ -90,7 +90,8 @@ def _draw_policy(
             numbers = [event.seq for event in events if event.kind in WRITE_SUBMITS]
             chosen = rng.sample(numbers, rng.randint(0, len(numbers)))
             listed = tuple(
-                Survivor(submission=number, sectors=_draw_sectors(rng)) for number in chosen
+                (number, sectors) if (sectors := _draw_sectors(rng)) is not None else number
+                for number in chosen
             )
             return DiskState(policy=policy, survivors=listed)
         case _:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from torture.oracles.verdict.judgement import Findings, Judgement
+from msgspec import structs
+
+from torture.oracles.verdict.judgement import UNJUDGED, Findings, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 
 _Value = TypeVar("_Value")
-_OF_RECORD = {own.name for own in fields(TrialRecord)}
-_OF_JUDGEMENT = {own.name for own in fields(Judgement)}
-_OF_FINDINGS = {own.name for own in fields(Findings)} - _OF_JUDGEMENT
+_OF_RECORD = set(TrialRecord.names())
+_OF_JUDGEMENT = set(Judgement.names())
+_OF_FINDINGS = set(Findings.names()) - _OF_JUDGEMENT
 
 
 def trial_record(*, trial: str, cell: str, **others: Any) -> TrialRecord:
     """A record of these fields; `data` is the verdict of the data."""
-    plain = TrialRecord(trial=trial, cell=cell, judgement=Judgement(verdict=Verdict.INTACT))
-    return changed(plain, **others)
+    judgement = Judgement(verdict=Verdict.INTACT, findings=UNJUDGED)
+    return changed(TrialRecord(trial=trial, cell=cell, judgement=judgement), **others)
 
 
 def plain(record: TrialRecord, **fields: Any) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def changed(value: _Value, **changes: Any) -> _Value:
     judgement = own.pop("judgement", value.judgement)
     findings = changes.get("findings", judgement.findings)
     if "data" in changes:
-        findings = replace(findings, verdict=changes.pop("data"))
+        findings = structs.replace(findings, verdict=changes.pop("data"))
     of_findings = {name: changes.pop(name) for name in _OF_FINDINGS & changes.keys()}
-    changes["findings"] = replace(findings, **of_findings)
-    return replace(value, **own, judgement=replace(judgement, **changes))
+    changes["findings"] = structs.replace(findings, **of_findings)
+    return structs.replace(value, **own, judgement=structs.replace(judgement, **changes))

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.measured_records import measured_job, measured_record
 from suites.speed import test_speed
@@ -20,7 +21,7 @@ from torture.facts.speed.link import Link
 from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob
 from torture.facts.speed.published import R4 as PUBLISHED_R4
 from torture.facts.speed.published import TABLES, FigureKind, Ours, PublishedTable
-from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.judgement import UNJUDGED, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
@@ -47,7 +48,7 @@ def _record(row: Row, number: int, *, ms: float, share: float = 0.05) -> TrialRe
     return TrialRecord(
         trial=f"measured.{row.words}.{number}",
         cell=cell_of(row).name,
-        judgement=Judgement(verdict=Verdict.INTACT),
+        judgement=Judgement(verdict=Verdict.INTACT, findings=UNJUDGED),
         origin=Origin.MEASURED,
         measured=document,
     )
@@ -77,9 +78,9 @@ def test_each_row_has_the_figures_of_its_own_records() -> None:
 def test_a_figure_has_the_slow_motion_of_its_own_job() -> None:
     record = _record(R4.rows[0], 0, ms=10)
     assert record.measured is not None
-    slower = replace(record.measured.jobs[0], slow_motion=50)
-    measured = replace(record.measured, jobs=(slower, *record.measured.jobs[1:]))
-    (figure,) = figures_of(R4, [replace(record, measured=measured)])
+    slower = structs.replace(record.measured.jobs[0], slow_motion=50)
+    measured = structs.replace(record.measured, jobs=(slower, *record.measured.jobs[1:]))
+    (figure,) = figures_of(R4, [structs.replace(record, measured=measured)])
     assert figure.slow_motion == (50, 20)
 
 
@@ -123,7 +124,7 @@ def _timed_record(
         measured_job(ms, link="", number=number, share=share) for number, ms in enumerate(times_ms)
     ]
     record = measured_record(spec.cell.name, jobs, device=spec.task.device)
-    return replace(record, trial=spec.trial)
+    return structs.replace(record, trial=spec.trial)
 
 
 def _specs() -> tuple[TrialSpec, ...]:

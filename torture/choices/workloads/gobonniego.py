@@ -150,6 +150,8 @@ class Gobonniego(Beside):
             elif end.words:
                 said.append(f"gobonniego ended: {end.words}")
         return Findings(
+            acknowledged=0,
+            lost=0,
             verdict=Verdict.CORRUPTED if reasons else Verdict.INTACT,
             reasons=(*reasons, *said),
             figures=figures_of(runs),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from torture.facts.evidence.documents import Count, Document, Finite
+from torture.facts.evidence.documents import Count, Document, Finite, field, replace
 from torture.facts.evidence.ledger import Ledger, cut_after, parse_ledger
 
 _ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_ms")
 _TEXTS = ("findings", "layout_changes")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AuditDocument(Document):
+class AuditDocument(Document, frozen=True, kw_only=True):
     """Counts, and the first few findings in words; a trial without an audit has None."""
 
     acknowledgements: Count | None = None
@@ -58,15 +56,12 @@ class AuditDocument(Document):
             known = [count for count in counts if count is not None]
             return sum(known) if known else None
 
-        # a twin (`torture.facts.evidence.exact_documents`) cannot be replaced
-        own = {name: getattr(self, name) for name in AuditDocument.names()}
         sums = {name: added(name) for name in _ADDED}
         texts = {name: (*getattr(self, name), *getattr(later, name)) for name in _TEXTS}
-        return AuditDocument(**own | sums | texts)
+        return replace(self, **sums, **texts)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Confirmation(Document):
+class Confirmation(Document, frozen=True, kw_only=True):
     """The cut that a trial recovered and checked in place of the drawn cut.
 
     It is empty where the audit of a trial found nothing. The verdict says whether data were lost.
@@ -106,8 +101,7 @@ _PLP = "plp"
 """The persistence of a disk that loses nothing."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiskAtCut(Document):
+class DiskAtCut(Document, frozen=True, kw_only=True):
     """A disk, and the fate of its writes; an unknown count is None."""
 
     persistence: str = ""
@@ -126,8 +120,7 @@ class DiskAtCut(Document):
     """Of the same writes, those of which the disk kept only a part."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkFailure(Document):
+class LinkFailure(Document, frozen=True, kw_only=True):
     """The time in which the NAS could not be reached, in milliseconds since the trial began."""
 
     down_ms: Finite | None = None
@@ -138,9 +131,8 @@ class LinkFailure(Document):
     """Whether the client could reach the NAS all the same, by another address."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CutDocument(Document):
-    """The cut of a trial. A field of the right type is believed; other fields are left out."""
+class CutDocument(Document, frozen=True, kw_only=True):
+    """The cut of a trial."""
 
     t_ms: Finite | None = None
     """When, in milliseconds since the trial began."""
@@ -171,9 +163,9 @@ class CutDocument(Document):
     phase: str = ""
     """The cut's place in ZFS's write path, by the recording: one of
     `torture.facts.evidence.phase.Phase`."""
-    audit: AuditDocument = field(default_factory=AuditDocument)
+    audit: AuditDocument = AuditDocument()
     """The audit of the recording up to the cut."""
-    confirmed: Confirmation = field(default_factory=Confirmation)
+    confirmed: Confirmation = Confirmation()
     """The earlier cut that was recovered in place of this one, if the audit found something."""
     second: CutDocument | None = None
     """The cut after the client had lived on, if there was one. The returned NAS's recording gives
@@ -182,8 +174,6 @@ class CutDocument(Document):
     """The audit of the last NAS's recording, from its return to the scrub."""
     not_in_effect: tuple[str, ...] = ()
     """Settings that were found otherwise, e.g. `at the end: export: async, not sync`."""
-    others: dict[str, Any] = field(default_factory=dict)
-    """Fields of another version of the suite."""
 
     @property
     def audited(self) -> AuditDocument:

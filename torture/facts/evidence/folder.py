@@ -160,8 +160,7 @@ class ToolOutput:
     duration_ms: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdministrationDocument(Document):
+class AdministrationDocument(Document, frozen=True, kw_only=True):
     """A command that was issued in the NAS before its power was cut."""
 
     name: Text
@@ -174,8 +173,7 @@ class AdministrationDocument(Document):
     """The exit code on the NAS's console before the cut; None when the command had not returned."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outage(Document):
+class Outage(Document, frozen=True, kw_only=True):
     """Something that the NAS, or a client of it, did not do within an operator's patience."""
 
     what: Text
@@ -240,8 +238,8 @@ def load_evidence(folder: Path) -> Evidence:
     if not spec:
         raise HarnessError(f"no readable {SPEC} in {folder}", hint=f"ls -l {folder}")
     tools, garbled = _read_tools(folder / TOOLS)
-    cut_object = _read_object(folder / CUT)
-    cut = CutDocument.from_json(cut_object)
+    said = document_or_none(CutDocument, _read_object(folder / CUT) or None)
+    cut = said or CutDocument()
     return Evidence(
         spec=spec,
         cut=cut,
@@ -257,7 +255,7 @@ def load_evidence(folder: Path) -> Evidence:
             AdministrationDocument, _read_object(folder / ADMINISTRATION)
         ),
         walk=document_or_none(WalkDocument, _read_object(folder / WALK) or None),
-        is_cut_read=bool(cut_object),
+        is_cut_read=said is not None,
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),
     )

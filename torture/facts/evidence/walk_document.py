@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from torture.facts.evidence.documents import Count, Document, Measure
+from torture.facts.evidence.documents import Count, Document, Measure, field
 
 WALK = "walk.json"
 
@@ -22,8 +21,7 @@ class WalkEngine(StrEnum):
     """As `native`, and the kernel's ZFS recovers more of the intact states: one in ten at least."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DroppedWrite(Document):
+class DroppedWrite(Document, frozen=True, kw_only=True):
     """A write that a state lacks, although it was submitted before the cut."""
 
     disk: str = ""
@@ -38,8 +36,7 @@ class DroppedWrite(Document):
     """Of a torn write, the first physical sectors, which survive."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WalkedLoss(Document):
+class WalkedLoss(Document, frozen=True, kw_only=True):
     """A state that lost something, for a repetition."""
 
     verdict: str = ""
@@ -59,8 +56,7 @@ class WalkedLoss(Document):
     any, the lost data were only in the memory of the NAS."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SetsTaken(Document):
+class SetsTaken(Document, frozen=True, kw_only=True):
     """The cuts of a load's recording, and the sets of surviving writes, that a walk takes."""
 
     cuts: Count = 0
@@ -75,8 +71,7 @@ class SetsTaken(Document):
     """The binary logarithm of the number of all their sets."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WalkDocument(Document):
+class WalkDocument(Document, frozen=True, kw_only=True):
     """The walk of one recording. States of one recording are no independent trials."""
 
     engine: str = ""
@@ -85,7 +80,7 @@ class WalkDocument(Document):
     """The rule that made the states (`torture.facts.states.course.RULE`)."""
     distinct: Count = 0
     """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
-    sets: SetsTaken = field(default_factory=SetsTaken)
+    sets: SetsTaken = SetsTaken()
     """How many cuts and sets of surviving writes these are of."""
     recovered: Count = 0
     """Of these, the states that were recovered."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from torture.errors import HarnessError
+from torture.facts.evidence.documents import Document
 from torture.facts.evidence.strict_json import strict_json
 from torture.files import write_whole
 
-SCHEMA = 1
 _U64 = 1 << 64
 
 
@@ -66,37 +66,13 @@ _NUMBERS = {
 """The numbers of a disk's state, each with the policies that take it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Survivor:
-    """A write that survives, by its submission's number; with `sectors`, only these sectors of it."""
-
-    submission: int
-    sectors: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        _must_be_number("a survivor's submission", self.submission)
-        for sector in self.sectors or ():
-            _must_be_number(f"a sector of survivor {self.submission}", sector)
-
-    def as_json(self) -> int | list[Any]:
-        """As plain data; `from_json` takes it back."""
-        if self.sectors is None:
-            return self.submission
-        return [self.submission, list(self.sectors)]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """The survivor of `as_json`'s data; raises `ValueError`."""
-        match data:
-            case [submission, list(sectors)]:
-                return cls(submission=submission, sectors=tuple(sectors))
-            case list():
-                raise ValueError(f"a survivor is a number or [number, [sectors]], not {data!r}")
-        return cls(submission=data)
+Torn = tuple[int, tuple[int, ...]]
+"""A write of which only these sectors survive: its submission's number, and the sectors."""
+Survivor = int | Torn
+"""A write that survives as a whole, by its submission's number, or a torn one."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiskState:
+class DiskState(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which writes of one disk survive.
 
     `survivors` belongs to `explicit`; `lying_ms`, `held_ms` and `held_bytes` belong to the policies of
@@ -120,53 +96,39 @@ class DiskState:
                 continue
             if self.policy not in policies:
                 raise ValueError(f"`{name}` has no place beside {self.policy}")
-            _must_be_number(name, number)
+            _must_fit(name, number)
         if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
             raise ValueError(f"`in_flight` has no place beside {self.policy}")
         if self.survivors and self.policy is not Policy.EXPLICIT:
             raise ValueError(f"`survivors` belongs to `explicit`, and only there: {self.policy}")
-        if len({survivor.submission for survivor in self.survivors}) != len(self.survivors):
+        for submission, sectors in (listed := self.listed).items():
+            _must_fit(f"survivor {submission}", submission, *(sectors or ()))
+        if len(listed) != len(self.survivors):
             raise ValueError("a submission survives twice")
 
+    @property
+    def listed(self) -> dict[int, tuple[int, ...] | None]:
+        """The survivors' submissions, with the sectors of each; None: it survives as a whole."""
+        return dict((one, None) if isinstance(one, int) else one for one in self.survivors)
+
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        data: dict[str, Any] = {"policy": self.policy.value}
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        data |= {name: number for name, number in numbers.items() if number is not None}
-        if self.in_flight is not InFlight.GONE:
-            data["in_flight"] = self.in_flight.value
+        """As plain data, with the fields alone that the policy takes."""
+        plain = super().as_json()
+        if self.in_flight is InFlight.GONE:
+            del plain["in_flight"]
         if self.policy is Policy.EXPLICIT:
-            data["survivors"] = [survivor.as_json() for survivor in self.survivors]
-        return data
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """The disk of `as_json`'s data; raises `ValueError`."""
-        _must_be_object("a disk of a view", data, required={"policy"}, keys=cls.__slots__)
-        policy = Policy(data["policy"])
-        for name in _NUMBERS:
-            if name in data:
-                _must_be_number(name, data[name])
-        if ("survivors" in data) != (policy is Policy.EXPLICIT):
-            raise ValueError(f"`survivors` belongs to `explicit`, and only there: {policy}")
-        survivors = data.get("survivors", [])
-        if not isinstance(survivors, list):
-            raise ValueError(f"survivors have to be a list, not {survivors!r}")
-        return cls(
-            policy=policy,
-            in_flight=InFlight(data.get("in_flight", InFlight.GONE)),
-            survivors=tuple(map(Survivor.from_json, survivors)),
-            **{name: data.get(name) for name in _NUMBERS},
-        )
+            plain.setdefault("survivors", [])
+        return plain
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CrashState:
+class CrashState(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A crash state: a recording, its last event before the cut, and the surviving writes.
 
     A disk of the recording that is not in `disks` is gone. Raises `ValueError` for fields out of range.
+    An unknown field is an error, too: a misspelt one would silently be another crash state.
     """
 
+    schema: Literal[1] = 1
     recording: Path
     cut: int
     seed: int
@@ -174,39 +136,7 @@ class CrashState:
     disks: dict[str, DiskState]
 
     def __post_init__(self) -> None:
-        _must_be_number("cut", self.cut)
-        _must_be_number("seed", self.seed)
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        return {
-            "schema": SCHEMA,
-            "recording": str(self.recording),
-            "cut": self.cut,
-            "seed": self.seed,
-            "disks": {name: disk.as_json() for name, disk in self.disks.items()},
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """The crash state of `as_json`'s data; raises `ValueError` that names the bad field.
-
-        Unknown keys are errors too: a misspelt key would silently be another crash state.
-        """
-        keys = {"schema", *cls.__slots__}
-        _must_be_object("a view", data, required=keys, keys=keys)
-        if data["schema"] != SCHEMA:
-            raise ValueError(f"a view of schema {data['schema']!r}, not {SCHEMA}")
-        if not isinstance(data["recording"], str):
-            raise ValueError(f"recording has to be a path, not {data['recording']!r}")
-        if not isinstance(data["disks"], dict):
-            raise ValueError(f"disks have to be an object, not {data['disks']!r}")
-        return cls(
-            recording=Path(data["recording"]),
-            cut=data["cut"],
-            seed=data["seed"],
-            disks={name: DiskState.from_json(disk) for name, disk in data["disks"].items()},
-        )
+        _must_fit("cut and seed", self.cut, self.seed)
 
 
 def write_crash_state(path: Path, view: CrashState) -> None:
@@ -237,16 +167,6 @@ def read_crash_state(path: Path) -> CrashState:
     return replace(view, recording=(path.parent / view.recording).resolve())
 
 
-def _must_be_number(what: str, value: Any) -> None:
-    """Raise `ValueError` unless it is a 64-bit number; JSON's `true`, an int in Python, is none."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _U64:
-        raise ValueError(f"{what} has to be a number from 0 to 2**64 - 1, not {value!r}")
-
-
-def _must_be_object(what: str, data: Any, *, required: set[str], keys: Iterable[str]) -> None:
-    if not isinstance(data, dict):
-        raise ValueError(f"{what} has to be an object, not {data!r}")
-    if missing := sorted(required - data.keys()):
-        raise ValueError(f"{what} lacks {', '.join(missing)}")
-    if unknown := sorted(data.keys() - set(keys)):
-        raise ValueError(f"{what} has no {', '.join(unknown)}")
+def _must_fit(what: str, *numbers: int) -> None:
+    if not all(0 <= number < _U64 for number in numbers):
+        raise ValueError(f"{what} has to be a number from 0 to 2**64 - 1, not {numbers}")

@@ -14,7 +14,6 @@ from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
     Policy,
-    Survivor,
     read_crash_state,
 )
 from torture.facts.recording.disks import Persistence, ShelfDisk
@@ -136,26 +135,25 @@ def _why_disk(
     if view.policy is not Policy.EXPLICIT:
         return _why_policy(view, persistence)
     found = fates(recording.events, disk=place, persistence=persistence, cut=state.cut)
-    listed = {survivor.submission: survivor for survivor in view.survivors}
     for write in sorted(found.kept):
-        if write not in listed:
+        if write not in view.listed:
             return f"write {write} was completed on a protected disk, and is not there"
-    for write, survivor in sorted(listed.items()):
+    for write, sectors in sorted(view.listed.items()):
         if write not in found.covered | found.kept | found.open:
             return f"write {write} had failed or was not submitted, and is there"
         event, sector = recording.events[write], recording.disks[place].physical_sector
-        if why := _why_torn(survivor, event, sector, is_open=write in found.open):
+        if why := _why_torn(sectors, event, sector, is_open=write in found.open):
             return why
     return ""
 
 
-def _why_torn(survivor: Survivor, write: Event, sector: int, *, is_open: bool) -> str:
-    if survivor.sectors is None:
+def _why_torn(sectors: tuple[int, ...] | None, write: Event, sector: int, *, is_open: bool) -> str:
+    if sectors is None:
         return ""
     touched = (write.offset + write.length - 1) // sector - write.offset // sector + 1
-    if not set(survivor.sectors) <= set(range(touched)):
+    if not set(sectors) <= set(range(touched)):
         return f"write {write.seq} has {touched} sectors, and others are there"
-    if not is_open and len(set(survivor.sectors)) < touched:
+    if not is_open and len(set(sectors)) < touched:
         return f"write {write.seq} is certain, and only a part of it is there"
     return ""
 

@@ -231,7 +231,7 @@ def _fates(
     view: DiskState, writes: Sequence[Write], *, disk: int, sector: int, seed: int
 ) -> Callable[[Write], Iterator[bool]]:
     """A function that yields for each sector of an uncovered write, in order, whether it survives."""
-    listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
+    listed = view.listed
     lost = _lost(view.policy, writes, disk=disk, seed=seed)
     in_flight = {
         InFlight.GONE: Policy.FLUSHED,

@@ -92,8 +92,7 @@ def slowed(link: Link, n: int) -> Pace:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DirectionCounts(Document):
+class DirectionCounts(Document, frozen=True, kw_only=True):
     """The frames of one direction, and their bytes without framing."""
 
     frames: Count = 0
@@ -105,8 +104,7 @@ class DirectionCounts(Document):
     """Frames that this host was too busy to take: the model has no such loss."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkCounts(Document):
+class LinkCounts(Document, frozen=True, kw_only=True):
     """The traffic of a modelled link since it began."""
 
     from_nas: DirectionCounts = DirectionCounts()

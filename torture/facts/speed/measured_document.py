@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
-from torture.facts.evidence.documents import Count, Document, Measure
+from torture.facts.evidence.documents import Count, Document, Measure, field
 from torture.facts.speed.write_path import WritePath
 
 MEASURED = "measured.json"
@@ -20,8 +19,7 @@ class MeasuredPlace(StrEnum):
     """A log device of the cell's class, attached to the client without a NAS."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredJob(Document):
+class MeasuredJob(Document, frozen=True, kw_only=True):
     """A job in one round. Its figures are multiplied: they are those without slow motion."""
 
     job: str = ""
@@ -52,8 +50,7 @@ class MeasuredJob(Document):
     """The requests to the NAS's disks; None where they were not counted."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredDocument(Document):
+class MeasuredDocument(Document, frozen=True, kw_only=True):
     """All jobs of a measurement."""
 
     place: str = MeasuredPlace.VOLUME

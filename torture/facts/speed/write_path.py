@@ -7,11 +7,11 @@ motion is divided by N, so all times are real ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Self
 
-from torture.facts.evidence.documents import Count, Document, Measure
+from torture.facts.evidence.documents import Count, Document, Measure, field
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
 from torture.facts.speed.busy_time import Span, length_of, shared_by, union_of
 from torture.facts.speed.written_places import WAITED_FOR, PathPlace, PoolShape, places_of_writes
@@ -53,8 +53,7 @@ class ClientWork:
     """The mean time of a synchronous write, in real time; None for a job of other requests."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic(Document):
+class Traffic(Document, frozen=True, kw_only=True):
     """Requests of one sort, and the time from the submission of each to its completion."""
 
     requests: Count = 0
@@ -69,8 +68,7 @@ class Traffic(Document):
     """The median of the same times."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SyncWait(Document):
+class SyncWait(Document, frozen=True, kw_only=True):
     """The parts of a synchronous write's mean time; they add up to it.
 
     They are an estimate. Each moment of the job belongs to one part, by the requests in flight then.
@@ -89,8 +87,7 @@ class SyncWait(Document):
     """Neither: client, link and NAS."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WritePath(Document):
+class WritePath(Document, frozen=True, kw_only=True):
     """The counts of one job, and of the transaction groups that it caused."""
 
     places: dict[str, Traffic] = field(default_factory=dict)

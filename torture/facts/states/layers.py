@@ -17,7 +17,6 @@ from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
     Policy,
-    Survivor,
     read_crash_state,
 )
 from torture.facts.recording.events import (
@@ -135,7 +134,7 @@ class Layers:
         flushes = bisect_right(own.flushes, state.cut)
         covered_before = own.covered[flushes - 1] if flushes else 0
         certain = bisect_left(own.completions, covered_before)
-        listed = {survivor.submission: survivor for survivor in view.survivors}
+        listed = view.listed
         patches: list[Piece] = []
         for place in range(certain, bisect_right(own.completions, state.cut)):
             submission = own.submissions[place]
@@ -163,15 +162,15 @@ class Layers:
             disk.covered.append(max(event.reference, *disk.covered[-1:], 0))
 
     def _pieces_of(
-        self, disk: _Disk, write: Event, survivor: Survivor | None = None
+        self, disk: _Disk, write: Event, sectors: tuple[int, ...] | None = None
     ) -> Iterator[Piece]:
         """The pieces of a write that survive: all of it, or the listed sectors."""
         assert write.kind in WRITE_SUBMITS
         whole = self._whole(write, self._file)
-        if survivor is None or survivor.sectors is None:
+        if sectors is None:
             yield whole
         else:
-            yield from _torn(whole, survivor.sectors, disk.recorded.physical_sector)
+            yield from _torn(whole, sectors, disk.recorded.physical_sector)
 
     @staticmethod
     def _whole(write: Event, file: int) -> Piece:

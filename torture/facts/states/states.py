@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torture.facts.evidence.walk_document import SetsTaken
-from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor, Torn
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
 from torture.facts.states.course import Course, UndecidedWrites, course_of
@@ -50,21 +50,22 @@ class DistinctState:
     """Submissions, of all disks."""
     dropped: tuple[int, ...]
     """The other writes that no flush covers, with the torn one."""
-    torn: Survivor | None = None
+    torn: Torn | None = None
     """A write of which only the first sectors survive."""
 
     def dropping_only(self, part: Collection[int]) -> Self:
         """The state in which of the dropped writes only this part is dropped."""
         spared = [write for write in self.dropped if write not in part]
-        torn = self.torn if self.torn is not None and self.torn.submission in part else None
+        torn = self.torn if self.torn is not None and self.torn[0] in part else None
         return replace(self, survivors=(*self.survivors, *spared), dropped=tuple(part), torn=torn)
 
     def crash_state(self, recording: Recording, disks: Sequence[str]) -> CrashState:
         """The same as the shelf's view of these disks."""
         of_disk: dict[str, list[Survivor]] = {name: [] for name in disks}
-        whole = (Survivor(submission=submission) for submission in self.survivors)
-        for survivor in (*whole, *(() if self.torn is None else (self.torn,))):
-            place = recording.events[survivor.submission].disk
+        torn = () if self.torn is None else (self.torn,)
+        for survivor in (*self.survivors, *torn):
+            submission = survivor if isinstance(survivor, int) else survivor[0]
+            place = recording.events[submission].disk
             assert place is not None
             of_disk[recording.disks[place].name].append(survivor)
         return CrashState(
@@ -213,9 +214,8 @@ def _torn(
         yield [*writes[:place], *writes[place + 1 :]], short
 
 
-def _first_sectors(short: Event, recording: Recording) -> Survivor:
-    count = _physical_sectors(short, recording)
-    return Survivor(submission=short.seq, sectors=tuple(range(count)))
+def _first_sectors(short: Event, recording: Recording) -> Torn:
+    return short.seq, tuple(range(_physical_sectors(short, recording)))
 
 
 def _physical_sectors(write: Event, recording: Recording) -> int:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.facts.recording.crash_state import DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.events import Recording
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
@@ -119,5 +119,4 @@ def _with_uberblock(
     place = recording.events[finding.event].disk
     if place is None or (name := recording.disks[place].name) not in lossy_disks:
         return {}
-    survivor = Survivor(submission=finding.event)
-    return {name: DiskState(policy=Policy.EXPLICIT, survivors=(survivor,))}
+    return {name: DiskState(policy=Policy.EXPLICIT, survivors=(finding.event,))}

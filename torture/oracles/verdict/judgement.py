@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
-from torture.facts.evidence.documents import (
-    Count,
-    Document,
-    Figure,
-    MeasuredFigure,
-    Number,
-    limits,
-    unwritten,
-)
+from torture.facts.evidence.documents import Count, Document, Measure, Number, field, replace
 from torture.facts.evidence.ledger import Done, Failed, Ledger
 from torture.oracles.verdict.observations import Observation
 from torture.oracles.verdict.verdicts import Verdict, answer_of, worst, worst_or_none
@@ -23,15 +14,14 @@ from torture.oracles.verdict.verdicts import Verdict, answer_of, worst, worst_or
 _REASONS_MAX = 12
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Findings(Document):
+class Findings(Document, frozen=True, kw_only=True):
     """The state of the acknowledged data, with counts of the damaged blocks and names."""
 
     verdict: Verdict | None = None
     """None if no data were judged."""
-    acknowledged: Figure = 0
+    acknowledged: Count
     """Durable operations whose acknowledgement reached the client."""
-    lost: Figure = 0
+    lost: Count
     """Of these, the operations whose effect is missing."""
     missing: Count = 0
     """Blocks and names that are not there."""
@@ -43,19 +33,21 @@ class Findings(Document):
     """Blocks and names with another's content."""
     torn_in_flight: Count = 0
     """Blocks and names that operations without an acknowledgement tore: allowed."""
-    rollback_ms: MeasuredFigure = None
+    rollback_ms: Measure | None = None
     """The length of the rollback, if the rest is a past state. It runs from the first lost
     acknowledgement to the cut (to the last acknowledgement, if the client lived on)."""
     reasons: tuple[str, ...] = ()
     """In words."""
     figures: dict[str, Number] = field(default_factory=dict)
     """The load's own measurements, by names of its own."""
-    observations: tuple[Observation, ...] = unwritten(())
+    observations: tuple[Observation, ...] = ()
     """The few that decide the verdict; none for an intact one. The record leaves them to its
     evidence."""
 
 
-COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
+UNJUDGED = Findings(acknowledged=0, lost=0)
+"""No data were judged."""
+COUNTS = ("acknowledged", "lost", "missing", "torn", "stale", "foreign", "torn_in_flight")
 """The fields that are counts."""
 
 
@@ -124,20 +116,19 @@ def _keep_each(look: Iterable[PartFinding], seen: list[PartFinding]) -> None:
         seen.append(finding)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement(Document):
+class Judgement(Document, frozen=True, kw_only=True):
     """The end of a trial, and its reasons.
 
     The verdict of a part is None if there was nothing to score (a raw disk has no filesystem).
     """
 
-    verdict: Annotated[Verdict, limits(extra={"refused": "is no name"})]
+    verdict: Verdict
     """The worst of those of pool, filesystem and data."""
     pool: Verdict | None = None
     """None if there was nothing to score."""
     filesystem: Verdict | None = None
     """None if there was nothing to score."""
-    findings: Findings = field(default_factory=Findings)
+    findings: Findings
     """The findings about the data. Their `reasons` are among those of the whole."""
     fsck: str = ""
     """The words for the filesystem's check."""

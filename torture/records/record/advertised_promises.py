@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from torture.facts.evidence.documents import Document
+from torture.facts.evidence.documents import Document, field, replace
 from torture.shell import QUEUE
 
 _OF_PROTOCOL = re.compile(r"(nvme|smb)_[a-z_]+")
@@ -30,8 +29,7 @@ MOUNT = (
 """The options of a mount by NFS (nfs(5)) or SMB (mount.cifs(8)) that promise something."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Advertised(Document):
+class Advertised(Document, frozen=True, kw_only=True):
     """Name to value; empty where the trial did not ask."""
 
     client: dict[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """From a line of `trials.jsonl`, whatever its content, to a record whose every field has its type.
 
-Figures are never guessed. A line is no record if its trial, cell, verdict, counts or rollback are
+Figures are never guessed. A line is no record if its identity, load, verdict, counts or rollback are
 wrong. Any other wrong field is left out of the record, and remarked.
 """
 
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import fields
 
 from torture.errors import HarnessError
-from torture.facts.evidence.documents import NAME_CHARACTERS_MAX, RefusedError, read_document
-from torture.facts.evidence.exact_documents import document_of, exactly
-from torture.facts.evidence.strict_json import has_surrogate, strict_json
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.documents import Document
+from torture.facts.evidence.strict_json import readable, strict_json
+from torture.oracles.verdict.judgement import Findings, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import SCHEMA, TrialRecord
 
@@ -25,7 +29,19 @@ _LAST_WITH_OLDER_SCHEMAS = "75e50dc5"
 LINE_BYTES_MAX = 16 * 1024**2
 """A longer line is skipped: it is no record, and memory is bounded by this."""
 _BUFFER_BYTES = 1024**2
-_TRIAL = re.compile(r"\.(\d{1,18})-([0-9a-f]{16})")
+_DECODER = msgspec.json.Decoder(TrialRecord)
+"""Made with this module: two threads that make a type's reader at once crash msgspec."""
+_Own = TypeVar("_Own", bound=Document)
+_COUNTING: dict[Any, tuple[str, ...]] = {
+    TrialRecord: ("seed", "origin", "origin_run", "zfs", "where", "load_ms", "brought", "scored_s"),
+    CutDocument: (),
+    Judgement: ("findings",),
+    Findings: ("rollback_ms",),
+}
+"""The fields that count, beside those that each record has: no default stands for a wrong one.
+
+The other fields of these documents are left out alone: a wrong one takes no finding with it."""
+_TRIAL = re.compile(r"\.(\d{1,18})-[0-9a-f]{16}")
 """The end of a trial's name: its index and its seed."""
 
 
@@ -40,7 +56,6 @@ class Odd(StrEnum):
 
     NEWER = "a newer schema"
     VERDICT = "an unknown verdict"
-    MISSING = "a missing figure"
     FIELD = "a field of the wrong type"
 
 
@@ -59,7 +74,7 @@ class UnreadableLineError(ValueError):
     """A line that is no record; the message says why."""
 
 
-class OlderSchemaError(ValueError):
+class OlderSchemaError(Exception):
     """A record of an older schema; the message is that schema. No reader may skip it silently."""
 
     def of(self, file: Path) -> HarnessError:
@@ -100,58 +115,56 @@ def lines_of(file: Path) -> Iterator[Line]:
 
 def read_line(raw: bytes) -> Reading:
     """The record of a line; raises `UnreadableLineError`, `OlderSchemaError`."""
-    reading = glance(raw)
-    return replace(reading, record=document_of(TrialRecord, reading.record))
-
-
-def glance(raw: bytes) -> Reading:
-    """Read a line fast; its record is read-only (`torture.facts.evidence.exact_documents`)."""
-    own = None if has_surrogate(raw) else exactly(TrialRecord, raw)
-    if own is not None and own.schema == SCHEMA:
-        return Reading(record=own, index=index_in(own.trial))
+    if not raw:
+        raise UnreadableLineError(f"longer than {LINE_BYTES_MAX // 1024**2} MiB")
     odd: list[tuple[Odd, str]] = []
     try:
-        data = _decoded(raw)
+        text = readable(raw)
         try:
-            read = read_document(TrialRecord, data)
-        except RefusedError:
-            if not (unknown := _unknown_verdict(data)):
-                raise
-            odd.append((Odd.VERDICT, unknown))
-            data["judgement"] |= {"verdict": Verdict.INCONCLUSIVE.value}
-            data["error"] = f"the verdict {unknown!r} is unknown to this version"
-            read = read_document(TrialRecord, data)
-    except RefusedError as error:
+            record = _DECODER.decode(text)
+        except (ValueError, RecursionError):
+            record = _part_that_counts(strict_json(text), odd)
+    except ValueError as error:
         raise UnreadableLineError(str(error)) from error
-    record = read.document
-    named = _TRIAL.search(record.trial)
-    if "seed" in read.left_out or "seed" not in data:
-        record = replace(record, seed=int(named[2], 16) if named else 0)
+    if 0 < record.schema < SCHEMA:
+        raise OlderSchemaError(record.schema)
     if record.schema > SCHEMA:
         odd.append((Odd.NEWER, str(record.schema)))
-    odd += [(Odd.MISSING, name) for name in read.missing]
-    odd += [(Odd.FIELD, path) for path in read.left_out]
     return Reading(record=record, index=index_in(record.trial), odd=tuple(odd))
 
 
-def _decoded(raw: bytes) -> dict[str, Any]:
-    if not raw:
-        raise UnreadableLineError(f"longer than {LINE_BYTES_MAX // 1024**2} MiB")
-    try:
-        data = strict_json(raw)
-    except ValueError as error:
-        raise UnreadableLineError(str(error)) from error
+def _part_that_counts(data: Any, odd: list[tuple[Odd, str]]) -> TrialRecord:
+    """Of a line that is no whole record; another version's verdict counts as inconclusive."""
     if not isinstance(data, dict):
         raise UnreadableLineError("it is not a JSON object")
     schema = data.get("schema")
     if type(schema) is int and 0 < schema < SCHEMA:
         raise OlderSchemaError(schema)
-    return data
+    judgement = data["judgement"] if isinstance(data.get("judgement"), dict) else {}
+    verdict = judgement.get("verdict")
+    if isinstance(verdict, str) and verdict and verdict not in set(Verdict):
+        odd.append((Odd.VERDICT, verdict))
+        judgement["verdict"] = Verdict.INCONCLUSIVE.value
+        data["error"] = f"the verdict {verdict!r} is unknown to this version"
+    return _fitting(TrialRecord, data, odd, "")
 
 
-def _unknown_verdict(data: dict[str, Any]) -> str:
-    """Another version's word for the end of the trial; empty where it is known, or no name at all."""
-    judgement = data.get("judgement")
-    verdict = judgement.get("verdict") if isinstance(judgement, dict) else None
-    is_name = isinstance(verdict, str) and 0 < len(verdict) <= NAME_CHARACTERS_MAX
-    return str(verdict) if is_name and verdict not in set(Verdict) else ""
+def _fitting(cls: type[_Own], data: dict[str, Any], odd: list[tuple[Odd, str]], path: str) -> _Own:
+    """Each field alone; only those that count must be there, and right."""
+    values: dict[str, Any] = {}
+    for own in fields(cls):
+        name, place = own.name, path + own.name
+        if name not in data:
+            if own.required:
+                raise UnreadableLineError(f"it has no {place}")
+            continue
+        try:
+            if own.type in _COUNTING and isinstance(data[name], dict):
+                values[name] = _fitting(own.type, data[name], odd, f"{place}.")
+            else:
+                values[name] = msgspec.convert(data[name], own.type)
+        except msgspec.ValidationError as error:
+            if own.required or name in _COUNTING[cls]:
+                raise UnreadableLineError(f"{place}: {error}") from error
+            odd.append((Odd.FIELD, place))
+    return cls(**values)

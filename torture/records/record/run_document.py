@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from torture.facts.evidence.documents import Count, Document, document_or_none
+from torture.facts.evidence.documents import Count, Document, document_or_none, field
 from torture.facts.evidence.strict_json import strict_json
 from torture.files import write_whole
 from torture.records.record.run_layout import RUN_FILE
@@ -16,8 +15,7 @@ from torture.records.record.run_layout import RUN_FILE
 _BYTES_MAX = 64 * 1024**2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostInfo(Document):
+class HostInfo(Document, frozen=True, kw_only=True):
     """The machine that the run was made on."""
 
     kernel: str = ""
@@ -32,8 +30,7 @@ class HostInfo(Document):
     """`root` or `unprivileged`."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen(Document):
+class Chosen(Document, frozen=True, kw_only=True):
     """The run's choice among several kinds, and its reason."""
 
     kind: str = ""
@@ -42,8 +39,7 @@ class Chosen(Document):
     """Why it was made."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ImageInfo(Document):
+class ImageInfo(Document, frozen=True, kw_only=True):
     """A guest image: its key in the cache, and the versions of its contents."""
 
     key: str = ""
@@ -54,9 +50,8 @@ class ImageInfo(Document):
     """Package to version."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunDocument(Document):
-    """The facts about a run. A field of the right type is believed; other fields are left out."""
+class RunDocument(Document, frozen=True, kw_only=True):
+    """The facts about a run."""
 
     run: str = ""
     """Its name: that of its folder at the beginning."""
@@ -66,13 +61,13 @@ class RunDocument(Document):
     """The options, as `fixtures.options.Options.as_json` gives them; a replay has others."""
     begun: str = ""
     """ISO 8601, with the zone."""
-    host: HostInfo = field(default_factory=HostInfo)
+    host: HostInfo = HostInfo()
     """The machine."""
-    accelerator: Chosen = field(default_factory=Chosen)
+    accelerator: Chosen = Chosen()
     """`kvm` or `tcg`, with the reason."""
     processor: str = ""
     """The guests' processor, e.g. `maximum, without cx16, without avx`."""
-    network: Chosen = field(default_factory=Chosen)
+    network: Chosen = Chosen()
     """The guests' network, with the reason."""
     boot: str = ""
     """Whether machines were resumed (`warm`) or booted (`cold`)."""
@@ -96,8 +91,6 @@ class RunDocument(Document):
     """Trials that are in no rate, each with the reason; a human writes it."""
     engine_state: str = ""
     """The state of the suite (`torture.trials.campaign.engine_state`); empty in older runs."""
-    others: dict[str, Any] = field(default_factory=dict)
-    """Fields of another version of the suite."""
 
     @property
     def voided(self) -> dict[str, str]:
@@ -121,7 +114,10 @@ class RunDocument(Document):
 
 
 def read_run_document(folder: Path) -> RunDocument | None:
-    """The document of a run's folder; None where there is none, or no readable one."""
+    """The document of a run's folder; None where there is none, or no readable one.
+
+    Of one with a wrong field its void trials stand, as they would else count again.
+    """
     file = folder / RUN_FILE
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
@@ -129,15 +125,17 @@ def read_run_document(folder: Path) -> RunDocument | None:
         data = strict_json(file.read_bytes())
     except (OSError, ValueError):
         return None
-    return document_or_none(RunDocument, data) if data else None
+    if not isinstance(data, dict) or not data:
+        return None
+    whole = document_or_none(RunDocument, data)
+    return whole or document_or_none(RunDocument, {"void": data.get("void")})
 
 
 def agreed(documents: Sequence[RunDocument]) -> RunDocument:
-    """The common value of each field, if all agree, else none; also within options and others."""
-    names = [own.name for own in fields(RunDocument)]
-    said = [{name: getattr(document, name) for name in names} for document in documents]
-    within = {name: _agreed_items([one[name] for one in said]) for name in ("options", "others")}
-    return RunDocument(**_agreed_items(said) | within)
+    """The common value of each field, if all agree, else none; also within the options."""
+    said = [{name: getattr(own, name) for name in own.names()} for own in documents]
+    options = _agreed_items([own.options for own in documents])
+    return RunDocument(**_agreed_items(said) | {"options": options})
 
 
 def _agreed_items(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:

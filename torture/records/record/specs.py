@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from torture.choices.matrix.axes import DISK_SECTOR
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
+from torture.facts.evidence.documents import strictly
 from torture.records.record.trials import Origin
 from torture.records.tasks import as_json, task_of
 from torture.records.tasks.cut_task import Cut
@@ -101,10 +102,7 @@ class TrialSpec:
             load_ms=data["load_ms"],
             survive_ms=data["survive_ms"],
             fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
-            brought=tuple(
-                Brought(**{one.name: str(raw[one.name]) for one in fields(Brought)})
-                for raw in data.get("brought", ())
-            ),
+            brought=strictly(tuple[Brought, ...], data.get("brought", ())),
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),

@@ -7,12 +7,22 @@ one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self
 
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
+from torture.facts.evidence.documents import (
+    COUNT_MAX,
+    SEED_MAX,
+    Count,
+    Document,
+    Measure,
+    Meta,
+    Name,
+    Seed,
+    field,
+    replace,
+)
 from torture.facts.evidence.folder import AdministrationDocument
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.speed.measured_document import MeasuredDocument
@@ -23,8 +33,7 @@ from torture.records.record.advertised_promises import Advertised
 from torture.records.record.run_layout import RunLayout
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Speed(Document):
+class Speed(Document, frozen=True, kw_only=True):
     """The rate at which data became durable before the cut; None where no load reports it.
 
     Guests are emulated: only ratios of these figures mean anything.
@@ -39,8 +48,7 @@ class Speed(Document):
     """The 99th percentile of the same, by nearest rank."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Absence(Document):
+class Absence(Document, frozen=True, kw_only=True):
     """The time without a NAS; an unknown figure is None."""
 
     outage_ms: Measure | None = None
@@ -51,12 +59,11 @@ class Absence(Document):
     """Durable operations that were acknowledged in between, when no NAS can have stored anything."""
     unfounded: Count = 0
     """Of these, the operations for which nothing vouches (`torture.records.scoring.service`)."""
-    lines: tuple[Annotated[int, limits(ge=1, le=COUNT_MAX)], ...] = ()
+    lines: tuple[Annotated[int, Meta(ge=1, le=COUNT_MAX)], ...] = ()
     """The first of them in the ledger, by their lines."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Where(Document):
+class Where(Document, frozen=True, kw_only=True):
     """The place of a trial; older records know none, and no record of a worker that died does."""
 
     host: str = ""
@@ -114,8 +121,7 @@ class Identity(NamedTuple):
     """The kernels, for the same reason."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialRecord(Document):
+class TrialRecord(Document, frozen=True, kw_only=True):
     """The end of one trial."""
 
     trial: Name
@@ -130,7 +136,7 @@ class TrialRecord(Document):
     """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
     """The judge's answer."""
-    origin: Annotated[Origin, limits(extra={"refused": "is unknown"})] = Origin.LIVE
+    origin: Origin = Origin.LIVE
     """Where the record comes from; a record that does not say it is live."""
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
@@ -138,15 +144,15 @@ class TrialRecord(Document):
     """The run that made a replay or rerun; empty in the file of that run itself."""
     fault: str = ""
     """The fault that was planted (`torture.choices.experiments`); empty for none."""
-    cut: CutDocument = field(default_factory=CutDocument)
+    cut: CutDocument = CutDocument()
     """The cut, as `cut.json` has it."""
     writers: Count = 0
     """The number of the load's writers."""
     writers_failed: Count = 0
     """Of these, the writers that failed for good after the cut."""
-    speed: Speed = field(default_factory=Speed)
+    speed: Speed = Speed()
     """The speed of the cell before the cut."""
-    absence: Absence = field(default_factory=Absence)
+    absence: Absence = Absence()
     """The client's view of the time without the NAS."""
     walk: WalkDocument | None = None
     """The crash states that were recovered of its recording; None where they were not."""
@@ -160,9 +166,9 @@ class TrialRecord(Document):
     """Why the verdict is `inconclusive`."""
     zfs: str = ""
     """The version of ZFS that the NAS ran; empty where a record does not say it."""
-    advertised: Advertised = field(default_factory=Advertised)
+    advertised: Advertised = Advertised()
     """The promises of the client's disk or mount, and of the volume in the NAS."""
-    where: Where = field(default_factory=Where)
+    where: Where = Where()
     """The host that ran it, and the machinery there."""
     explanation: str = ""
     """The reason of its verdict, as `tools/explain` prints it; empty where nothing happened."""
@@ -183,9 +189,13 @@ class TrialRecord(Document):
     scored_s: Count = 0
     """When it was judged, in seconds since 1970; 0 in older records."""
 
+    def __post_init__(self) -> None:
+        if self.seed > SEED_MAX:
+            raise ValueError("the seed has more than 64 bits")
+
     def as_json(self) -> dict[str, Any]:
         """The record as plain data; `from_json` takes it back. Empty fields are left out."""
-        return super(TrialRecord, self).as_json() | {"schema": SCHEMA}
+        return super().as_json() | {"schema": SCHEMA}
 
     @property
     def verdict(self) -> Verdict:

@@ -20,9 +20,10 @@ _CHARACTERS_MAX = 8000
 """Records hold these texts: a hostile guest must not fill them."""
 
 
-def explanation_of(evidence: Evidence, record: TrialRecord) -> str:
-    """The whole explanation; the record was just made of the evidence, and has its observations."""
-    observations = record.judgement.findings.observations
+def explanation_of(
+    evidence: Evidence, record: TrialRecord, observations: Sequence[Observation]
+) -> str:
+    """The whole explanation of a record that was just made of the evidence."""
     sections = (
         _headline(record),
         _layers(record),

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, ROOT, WORKLOAD
 from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
@@ -99,7 +101,7 @@ def _conclude(evidence: Evidence, found: Earlier, *, missing: tuple[str, ...]) -
         verdict=verdict,
         pool=worst_or_none(every[layer].verdict for layer in of_pool),
         filesystem=filesystem.verdict,
-        findings=replace(
+        findings=structs.replace(
             data.findings, reasons=(), verdict=_of_data(every, verdict, is_shown=verdict in known)
         ),
         fsck=filesystem.summary,

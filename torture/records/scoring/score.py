@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cell_terms import completed_sync_of, guarantee_of
@@ -23,7 +24,7 @@ from torture.facts.evidence.folder import (
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.strict_json import json_object, strict_json
 from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
-from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.judgement import UNJUDGED, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised_promises import Advertised
 from torture.records.record.specs import TrialSpec
@@ -50,6 +51,8 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     if not spec.task.has_cut:
         return _measured_in(folder, spec, evidence, timings)
     judgement = judge(evidence)
+    observations = judgement.findings.observations
+    findings = replace(judgement.findings, observations=())
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     proof = _found_in(folder / PROOF)
@@ -58,7 +61,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     remarks = (*absence_in_words(absence), *flush_lost, *_layout_in_words(spec, evidence))
     record = replace(
         _record_of(spec),
-        judgement=replace(judgement, reasons=(*judgement.reasons, *remarks)),
+        judgement=replace(judgement, findings=findings, reasons=(*judgement.reasons, *remarks)),
         cut=evidence.cut,
         writers=writers.of,
         writers_failed=writers.count,
@@ -73,9 +76,9 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )
     is_worse = record.breaks(guarantee_of(spec.cell))
-    if record.verdict is Verdict.INTACT and not record.lost and not is_worse:
-        return record
-    return replace(record, explanation=explanation_of(evidence, record))
+    if record.verdict is not Verdict.INTACT or record.lost or is_worse:
+        return replace(record, explanation=explanation_of(evidence, record, observations))
+    return record
 
 
 def _found_in(document: Path) -> dict[str, Any]:
@@ -149,7 +152,7 @@ def measured(
     """The record of a measurement: nothing was cut, so nothing could be lost."""
     return replace(
         _record_of(spec),
-        judgement=Judgement(verdict=Verdict.INTACT),
+        judgement=Judgement(verdict=Verdict.INTACT, findings=UNJUDGED),
         measured=document,
         timings=timings,
         zfs=zfs,
@@ -164,7 +167,7 @@ def _record_of(spec: TrialSpec) -> TrialRecord:
         axes=spec.cell.axes,
         seed=spec.seed,
         guarantee=guarantee_of(spec.cell),
-        judgement=Judgement(verdict=Verdict.INCONCLUSIVE),
+        judgement=Judgement(verdict=Verdict.INCONCLUSIVE, findings=UNJUDGED),
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,

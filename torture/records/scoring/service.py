@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import LinkFailure

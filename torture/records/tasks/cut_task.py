@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from torture.records.tasks.protocol import Task
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cut(Task):
+class Cut(Task, frozen=True, kw_only=True, tag="cut"):
     """The plan of the trial has the moment."""
-
-    kind: ClassVar[str] = "cut"
 
 
 TASK = Cut

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from torture.facts.evidence.documents import replace
 from torture.facts.speed.measured_document import MEASURED, MeasuredPlace
 from torture.records.tasks.protocol import Task
 
@@ -12,11 +12,9 @@ AUTO = 0
 """The slow motion that the measurement chooses by itself."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasureOrder(Task):
+class MeasureOrder(Task, frozen=True, kw_only=True, tag="measure"):
     """Jobs, links, and the length of each job. Each round has every job over every link."""
 
-    kind: ClassVar[str] = "measure"
     has_cut: ClassVar[bool] = False
     document: ClassVar[str] = MEASURED
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from torture.facts.evidence.documents import Struct
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
+
+class Task(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """The instructions for the course of a trial; its fields are those of its kind.
 
-    `torture.trials.trial.courses` has the course of each kind, by its tag.
+    `torture.trials.trial.courses` has the course of each kind.
     """
 
-    kind: ClassVar[str]
-    """The tag."""
     has_cut: ClassVar[bool] = True
     """Whether the trial ends with a verdict on a cut."""
     is_recorded: ClassVar[bool] = False

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torture.records.tasks.protocol import Task
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Replay(Task):
+class Replay(Task, frozen=True, kw_only=True, tag="replay"):
     """The recording is that of the repeated trial."""
 
-    kind: ClassVar[str] = "replay"
     is_recorded: ClassVar[bool] = True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torture.facts.evidence.walk_document import WALK, WalkEngine
@@ -14,11 +13,9 @@ FRESH_S = 30
 """The time for each fresh recovery of a content; under emulation it takes some 20 s."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Walk(Task):
+class Walk(Task, frozen=True, kw_only=True, tag="walk"):
     """The recording is that of the trial's own load."""
 
-    kind: ClassVar[str] = "walk"
     recovers_on_host: ClassVar[bool] = True
     document: ClassVar[str] = WALK
 
@@ -44,11 +41,9 @@ class Walk(Task):
         return (self.states, str(self.engine), *fresh, *minutes)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WalkAround(Walk):
+class WalkAround(Walk, frozen=True, kw_only=True, tag="walk-around"):
     """The recording is that of the repeated trial, and the states are those nearest to its cut."""
 
-    kind: ClassVar[str] = "walk-around"
     is_recorded: ClassVar[bool] = True
 
 

@@ -20,7 +20,7 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.records.record.lines import OlderSchemaError, UnreadableLineError, glance, lines_of
+from torture.records.record.lines import OlderSchemaError, UnreadableLineError, lines_of, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.columns import COLUMNS, Row, values_of
 from torture.report.reading.remarks import Remark, Remarks
@@ -166,7 +166,7 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
     try:
         for line in lines_of(run.layout.trials_file):
             try:
-                reading = glance(line.raw)
+                reading = read_line(line.raw)
             except UnreadableLineError as error:
                 what = Remark.UNREADABLE if line.is_whole else Remark.CUT_OFF
                 remarks.add(run.name, what, line=line.number, example=str(error))

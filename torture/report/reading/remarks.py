@@ -58,10 +58,6 @@ _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
         "{count} records have verdicts that this version does not know, and count as inconclusive: "
         "{examples}",
     ),
-    Odd.MISSING: (
-        "1 figure is missing and counts as 0: {examples} (from {line} on)",
-        "{count} figures are missing and count as 0: {examples} (from {line} on)",
-    ),
     Odd.FIELD: (
         "1 field has another type than it should, and is left out: {examples} (from {line} on)",
         "{count} fields have other types than they should, and are left out: {examples} (from {line} on)",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import duckdb
+from msgspec.structs import replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX

@@ -130,8 +130,6 @@ class Campaign:
 
     def start(self) -> None:
         """Start the workers."""
-        # msgspec makes a type's reader at its first use, and two threads that do so at once crash it
-        TrialRecord.from_json({"trial": "-", "cell": "-", "judgement": {"verdict": "intact"}})
         self._begun_s = self._last_record_s = time.monotonic()
         self._start_new_workers()
         self._supervisor.start()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.checkout import CHECKOUT
 from torture.records.record.trials import TrialRecord

@@ -8,7 +8,8 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.linux.kernels import Kernels

@@ -9,9 +9,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from torture.discovery import extra_digests
 from torture.errors import HarnessError

@@ -7,10 +7,10 @@ lose data there. So most cuts take aim at a step of ZFS's write path, and strike
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from torture.facts.evidence.documents import Document
+from torture.facts.evidence.documents import Document, replace
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.machines.nas.pool import DIRTY_LABELS, FREE_LOG, TRIM
@@ -135,8 +135,7 @@ _WEIGHTS = _WEIGHTS_OF_DRAW_1 | {
 """The last acknowledgement was a median of 92 ms old at the cuts of draw 1."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CutPlan(Document):
+class CutPlan(Document, frozen=True, kw_only=True):
     """Take aim `after_ms` into the load, and strike when the target comes.
 
     A cut strikes with the `count`-th event of its target, or `delay_ms` after an operation's begin

@@ -6,8 +6,8 @@ The trial's seed draws them, as the disk's persistence allows.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 from torture.facts.recording.crash_state import DiskState, InFlight, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
@@ -41,11 +41,6 @@ _HELD_BYTES = (1 << 20, 256 << 20)
 class _Bounds(TypedDict, total=False):
     held_ms: int
     held_bytes: int
-
-
-def disk_states_of(data: Mapping[str, Any]) -> dict[str, DiskState]:
-    """The states of plain data, by serial; raises the error of a missing or wrong part of it."""
-    return {str(serial): DiskState.from_json(state) for serial, state in data.items()}
 
 
 def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int, draw: int) -> dict[str, DiskState]:

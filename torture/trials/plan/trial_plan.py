@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+
+from msgspec.structs import replace
 
 from torture.choices.administration.protocol import Administration, Moment
 from torture.choices.experiments import find
@@ -25,11 +25,10 @@ from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
-from torture.trials.plan.survivors import disk_states_of, draw_disk_states
+from torture.trials.plan.survivors import draw_disk_states
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdministrationCut(Document):
+class AdministrationCut(Document, frozen=True, kw_only=True):
     """One `CutPoint` of the administration, with the values that the seed drew for it.
 
     The trial issues the command at the moment of its `CutPlan`. It ignores the plan's aim.
@@ -70,8 +69,7 @@ _SHARE = 0.25
 _EARLIEST_SHARE_OF_LIFE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SecondCut:
+class SecondCut(Document, frozen=True, kw_only=True):
     """NAS and client lose power `after_ms` after the client went on.
 
     `seed` and `survivors` decide which requests of the NAS since its return the disks keep.
@@ -80,20 +78,6 @@ class SecondCut:
     after_ms: float
     seed: int
     survivors: Mapping[str, DiskState]
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        survivors = {serial: state.as_json() for serial, state in self.survivors.items()}
-        return {"after_ms": self.after_ms, "seed": self.seed, "survivors": survivors}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The second cut of `as_json`'s data; raises the error of a missing or wrong part of it."""
-        return cls(
-            after_ms=float(data["after_ms"]),
-            seed=int(data["seed"]),
-            survivors=disk_states_of(data["survivors"]),
-        )
 
 
 def draw_second_cut(
@@ -116,8 +100,7 @@ _CLIENT_OUTLIVES_MS = (2_000, 12_000)
 NVMe gives up 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialPlan:
+class TrialPlan(Document, frozen=True, kw_only=True):
     """The moment of the power loss, the state that each disk keeps, and the disks that vanish."""
 
     cut: CutPlan
@@ -130,41 +113,13 @@ class TrialPlan:
 
     None in most trials, and in older ones.
     """
+    administration: AdministrationCut | None = None
+    """The event that the cut awaits instead of `cut.aim`, where the trial administers the pool."""
     client_outlives_ms: float | None = None
     """The time from the NAS's power loss to the client's.
 
     None where the client dies with the NAS, or lives on.
     """
-    administration: AdministrationCut | None = None
-    """The event that the cut awaits instead of `cut.aim`, where the trial administers the pool."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data, for `spec.json`."""
-        plain: dict[str, Any] = {
-            "cut": self.cut.as_json(),
-            "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
-            "gone": sorted(self.gone),
-        }
-        further = {"second": self.second, "administration": self.administration}
-        plain |= {name: part.as_json() for name, part in further.items() if part is not None}
-        if self.client_outlives_ms is not None:
-            plain["client_outlives_ms"] = self.client_outlives_ms
-        return plain
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The plan of `as_json`'s data; raises the error of a missing or wrong part of it."""
-        second, administration = data.get("second"), data.get("administration")
-        return cls(
-            cut=CutPlan.from_json(data["cut"]),
-            survivors=disk_states_of(data["survivors"]),
-            gone=frozenset(map(str, data["gone"])),
-            second=SecondCut.from_json(second) if second else None,
-            client_outlives_ms=(
-                float(data["client_outlives_ms"]) if "client_outlives_ms" in data else None
-            ),
-            administration=AdministrationCut.from_json(administration) if administration else None,
-        )
 
 
 def plan_of(spec: TrialSpec) -> TrialPlan:
@@ -179,7 +134,7 @@ def plan_of(spec: TrialSpec) -> TrialPlan:
     try:
         stored = strict_json(file.read_bytes()).get("plan")
         return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise HarnessError(
             f"the plan in {file} is of another version: {error!r}", hint=f"read {file}"
         ) from error

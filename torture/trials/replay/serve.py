@@ -11,12 +11,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE
+from torture.facts.recording.accounting import count_crash_states
 from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
@@ -24,7 +27,7 @@ from torture.facts.recording.crash_state import (
     read_crash_state,
     write_crash_state,
 )
-from torture.facts.recording.disks import ShelfDisk, count_crash_states
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.host.native import shelf_plugin
 from torture.machines.host.sandbox import sandboxed

@@ -17,8 +17,8 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CHECK_STATE, Step
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
-from torture.facts.recording.disks import keep_all
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.trials.trial.administer import wait_until_done

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cell_terms import (
@@ -19,8 +21,9 @@ from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE
 from torture.facts.evidence.ledger import parse_ledger, received_lines
+from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
-from torture.facts.recording.disks import ShelfDisk, account
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer

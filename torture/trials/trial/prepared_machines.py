@@ -24,8 +24,8 @@ from torture.choices.matrix.axes import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
-from torture.facts.recording.disks import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
+
+from msgspec.structs import replace
 
 from torture.errors import HarnessError
 from torture.machines.host.native import shelf_plugin

@@ -17,9 +17,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from torture.checkout import CHECKOUT
 from torture.discovery import EXTRA_VARIABLE
@@ -69,7 +70,7 @@ class LocalSite:
         scratch = self._orders.scratch / f"w{number}"
         shutil.rmtree(scratch, ignore_errors=True)
         log = self._orders.run.worker_log(number)
-        return LocalController(replace(self._orders, scratch=scratch), log=log, hear=hear)
+        return LocalController(structs.replace(self._orders, scratch=scratch), log=log, hear=hear)
 
     def close(self) -> None:
         """Nothing to release: a worker's end removes everything that it had."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
-
-import msgspec
+from typing import Protocol
 
 from torture.errors import HarnessError
+from torture.facts.evidence.documents import Document
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
@@ -79,8 +78,7 @@ class WorkerSite(Protocol):
         """Release the place, once no worker is left there."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerOrders:
+class WorkerOrders(Document, frozen=True, kw_only=True):
     """The places of workers and their settings."""
 
     scratch: Path
@@ -90,16 +88,6 @@ class WorkerOrders:
     lab: LabSettings
     probes: bool = False
     """Whether a worker first shows that a machine starts, before it says that it is ready."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
-        return plain
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The orders of `as_json`'s data."""
-        return msgspec.convert(data, cls, dec_hook=lambda kind, text: kind(text))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from torture.choices.experiments import KNOWN_BUGS, trees_needed
 from torture.choices.matrix.cells import Cell, cells_of
@@ -233,7 +235,7 @@ def main(folder: Path) -> None:
         "is_over": is_over,
         "drawn": [spec.trial for spec in specs],
         "begun": site.begun,
-        "records": [asdict(record) for record in campaign.records],
+        "records": [msgspec.to_builtins(record) for record in campaign.records],
         "ran": [guest.ran for guest in lab.guests[:2]],
         "matrices": {matrix: [c.name for c in cells_of(matrix)] for matrix in Matrix},
         "known_bug": KNOWN_BUGS["dummy-bug"].affected.chosen_cell.name,

@@ -69,6 +69,7 @@ class Dummy(Workload):
         return Findings(
             verdict=Verdict.INTACT if is_there else Verdict.CORRUPTED,
             acknowledged=2,
+            lost=0,
         )
 
 

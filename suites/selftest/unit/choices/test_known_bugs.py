@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from fixtures.experiments import outcome_table, rows_of
 from fixtures.trees import chosen_trees, zfs_of_side
@@ -144,12 +145,12 @@ def test_a_bug_with_its_own_sign_is_distinguished_from_another() -> None:
 
 def test_an_inconclusive_trial_counts_only_when_a_check_spoke() -> None:
     assert column(detect(BUG, [UNKNOWN] * 3, BUG.cleared)) == (0, 0, 3)
-    accused = replace(UNKNOWN, cut=BROKEN)
+    accused = structs.replace(UNKNOWN, cut=BROKEN)
     assert column(detect(BUG, [accused, UNKNOWN], BUG.cleared)) == (1, 1, 2)
 
 
 def test_a_side_that_never_ran_is_called_as_it_was_asked_for() -> None:
-    assert detect(BUG, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
+    assert detect(BUG, [structs.replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
     assert detect(BUG, [], BUG.cleared).zfs == "2.3.2"
 
 

@@ -30,9 +30,15 @@ def seen_in(directory: Path) -> list[Any]:
     ]
 
 
-def test_a_part_of_a_block_is_written_and_no_more(tmp_path: Path) -> None:
-    storage = FileStorage(Encoder(11), str(tmp_path), 8)
-    storage.perform(MADE, 1)
+@pytest.fixture
+def storage(tmp_path: Path) -> FileStorage:
+    """With one file of three blocks."""
+    made = FileStorage(Encoder(11), str(tmp_path), 8)
+    made.perform(MADE, 1)
+    return made
+
+
+def test_a_part_of_a_block_is_written_and_no_more(storage: FileStorage, tmp_path: Path) -> None:
     for seq, is_direct in ((2, False), (3, True)):
         part = copy.copy(DIRECT)
         part.sectors, part.is_direct = (seq, 2), is_direct
@@ -42,10 +48,8 @@ def test_a_part_of_a_block_is_written_and_no_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("refusing", ["open", "pwrite"])
 def test_where_nothing_passes_the_page_cache_it_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusing: str
+    storage: FileStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusing: str
 ) -> None:
-    storage = FileStorage(Encoder(11), str(tmp_path), 8)
-    storage.perform(MADE, 1)
     real_open, real_pwrite, refused = os.open, os.pwrite, []
 
     def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
@@ -68,11 +72,8 @@ def test_where_nothing_passes_the_page_cache_it_is_used(
 
 
 def test_a_failure_past_the_page_cache_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: FileStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = FileStorage(Encoder(11), str(tmp_path), 8)
-    storage.perform(MADE, 1)
-
     real = os.pwrite
     failed: list[int] = []
 
@@ -90,10 +91,8 @@ def test_a_failure_past_the_page_cache_is_reported(
 
 @pytest.mark.parametrize("is_direct", [False, True])
 def test_only_direct_writes_pass_the_page_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_direct: bool
+    storage: FileStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_direct: bool
 ) -> None:
-    storage = FileStorage(Encoder(11), str(tmp_path), 8)
-    storage.perform(MADE, 1)
     real, passed = os.open, []
 
     def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
@@ -109,10 +108,8 @@ def test_only_direct_writes_pass_the_page_cache(
 
 
 def test_a_late_sync_waits_while_its_writes_are_on_their_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: FileStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = FileStorage(Encoder(11), str(tmp_path), 8)
-    storage.perform(MADE, 1)
     calls: list[str] = []
     for name in ("pwrite", "posix_fadvise", "fsync"):
         real = getattr(os, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence
 from suites.selftest.unit.made_records import trial_record
@@ -74,8 +75,9 @@ def test_an_empty_cut_sees_no_other_fault() -> None:
 def test_a_stalled_load_is_looked_at_beside_conclusive_ones() -> None:
     intact = record(Verdict.INTACT, cut("anywhere", lately=1))
     stalled = record(Verdict.INCONCLUSIVE, cut("anywhere"))
-    idle = replace(
-        stalled, cut=replace(stalled.cut, audit=AuditDocument(under_way=0, acknowledged_lately=0))
+    idle = structs.replace(
+        stalled,
+        cut=structs.replace(stalled.cut, audit=AuditDocument(under_way=0, acknowledged_lately=0)),
     )
     assert needing_attention([intact, stalled, idle]) == [stalled]
 

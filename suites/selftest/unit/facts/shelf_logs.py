@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from torture.facts.recording.crash_state import DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.events import LOG_VERSION, Event, Kind
 from torture.facts.recording.model import content
 
@@ -152,12 +152,7 @@ def explicit(*kept: int | tuple[int, tuple[int, ...]]) -> DiskState:
     """These submissions survive, or of each only these places."""
     return DiskState(
         policy=Policy.EXPLICIT,
-        survivors=tuple(
-            Survivor(submission=one)
-            if isinstance(one, int)
-            else Survivor(submission=one[0], sectors=one[1])
-            for one in kept
-        ),
+        survivors=kept,
     )
 
 

@@ -6,13 +6,13 @@ import ast
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.facts.legal_states import (

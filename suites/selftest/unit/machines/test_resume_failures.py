@@ -132,50 +132,39 @@ class Resumes:
         assert raised.value is failure
 
 
-@pytest.fixture
-def resumes(tmp_path: Path) -> Resumes:
-    return Resumes(tmp_path)
-
-
-def test_a_damaged_state_is_deleted_at_once_and_that_is_said(
-    resumes: Resumes, tmp_path: Path
+@pytest.mark.parametrize(
+    ("failures", "is_kept"),
+    [
+        ([DAMAGED], False),
+        ([NAME_TAKEN] * 10, True),
+        ([SILENT], True),
+        ([SILENT, SILENT], False),
+        ([SILENT, None, SILENT], True),
+        ([SILENT, NAME_TAKEN], True),
+        ([SILENT, NAME_TAKEN, SILENT], False),
+    ],
+    ids=[
+        "a damaged state is deleted at once",
+        "a sound state outlives any number of failures elsewhere",
+        "one silence is a suspicion",
+        "a suspected state is deleted at the second failure in a row",
+        "a resume that works clears a state of suspicion",
+        "a failure elsewhere raises no suspicion",
+        "a failure elsewhere clears no suspicion",
+    ],
+)
+def test_a_state_is_kept_until_its_failures_are_its_own(
+    failures: list[HarnessError | None], is_kept: bool, tmp_path: Path
 ) -> None:
-    resumes.fail(DAMAGED)
-    assert list(tmp_path.iterdir()) == []
-    assert resumes.announced == ["deleting the saved state of nas, which did not resume"]
-
-
-def test_a_sound_state_outlives_any_number_of_failures_elsewhere(
-    resumes: Resumes, tmp_path: Path
-) -> None:
-    for _ in range(10):
-        resumes.fail(NAME_TAKEN)
-    assert list(tmp_path.iterdir()) == [resumes.state]
-    assert resumes.announced == []
-
-
-def test_a_suspected_state_is_deleted_at_the_second_failure_in_a_row(
-    resumes: Resumes, tmp_path: Path
-) -> None:
-    resumes.fail(SILENT)
-    assert resumes.state.exists()
-    resumes.fail(SILENT)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_resume_that_works_clears_a_state_of_suspicion(resumes: Resumes) -> None:
-    resumes.fail(SILENT)
-    resumes.resume(None)
-    resumes.fail(SILENT)
-    assert resumes.state.exists()
-
-
-def test_a_failure_elsewhere_neither_raises_a_suspicion_nor_clears_it(resumes: Resumes) -> None:
-    resumes.fail(SILENT)
-    resumes.fail(NAME_TAKEN)
-    assert resumes.state.exists()
-    resumes.fail(SILENT)
-    assert not resumes.state.exists()
+    resumes = Resumes(tmp_path)
+    for place, failure in enumerate(failures, start=1):
+        resumes.fail(failure) if failure else resumes.resume(None)
+        assert resumes.state.exists() or place == len(failures)
+    assert resumes.state.exists() is is_kept
+    if SILENT not in failures or not is_kept:
+        assert list(tmp_path.iterdir()) == ([resumes.state] if is_kept else [])
+    said = ["deleting the saved state of nas, which did not resume"]
+    assert resumes.announced == ([] if is_kept else said)
 
 
 class Refusal(libvirt.libvirtError):  # type: ignore[misc]

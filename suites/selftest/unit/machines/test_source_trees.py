@@ -208,7 +208,9 @@ def test_its_name_is_its_version_and_its_content(linux: Path) -> None:
     (linux / "fs/netfs/main.c").write_text("int changed;\n")
     assert choose_linux(str(linux)).version != chosen.version
     assert linux_version(chosen.version).is_built
-    assert choose_linux(chosen.version) == ChosenSource(version=chosen.version), "found in the cache"
+    assert choose_linux(chosen.version) == ChosenSource(version=chosen.version), (
+        "found in the cache"
+    )
 
 
 def test_the_packed_files_of_linux_are_those_that_were_named(linux: Path, tmp_path: Path) -> None:

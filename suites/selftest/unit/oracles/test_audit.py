@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
+from suites.selftest.unit.audit_story import Story, uberblock, zil_block
 from suites.selftest.unit.made_records import trial_record
+from suites.selftest.unit.oracles.audit_scenes import Accused, Stage
 from torture.choices.experiments.protocol import Sight
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.facts.evidence.phase import Phase
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.verdict.guarantee import Guarantee
@@ -23,8 +24,15 @@ from torture.records.scoring.detection import seen_by
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"
 
 
-def not_durable(event: int, *uncovered: int) -> list[Finding]:
-    return [Finding(invariant=Invariant.TXG_IS_DURABLE, event=event, uncovered=uncovered)]
+def accused_of(invariant: Invariant) -> Accused:
+    """By findings of nothing else: the event of each, and the writes that it needs."""
+
+    def accused(story: Story) -> list[int]:
+        found = story.findings()
+        assert {finding.invariant for finding in found} <= {invariant}
+        return [event for finding in found for event in (finding.event, *finding.uncovered)]
+
+    return accused
 
 
 def unacknowledgeable(event: int, *uncovered: int) -> list[Finding]:
@@ -51,83 +59,45 @@ def test_a_truncated_write_counts_as_one_of_a_txg(length: int) -> None:
     assert role_of(uberblock(7)[: min(length, 23)]) in TXG_ROLES
 
 
-def test_a_txg_that_is_flushed_before_its_uberblock_is_durable(story: Story) -> None:
-    story.write(BLOCK)
-    story.write(BLOCK, disk=1)
-    story.flush()
-    story.flush(disk=1)
-    for disk in (0, 1):
-        story.write(uberblock(5), disk=disk)
-    assert story.audited() == ((), 0, 1)
+GROUPS = {
+    "a txg that is flushed before its uberblock is durable": (
+        "write data, write data on b, flush, flush b, write uberblock:5, write uberblock:5 on b, "
+        "accuses"
+    ),
+    "a write that no flush covers is found once a txg": (
+        "lost=write data, seen=write uberblock:5, write uberblock:5 on b, accuses seen lost"
+    ),
+    "a later txg does not accuse it again": (
+        "lost=write data, seen=write uberblock:5, write uberblock:5 on b, flush, "
+        "write uberblock:6, accuses seen lost"
+    ),
+    "metadata have to be covered as well": (
+        "write data, lost=write metadata on b, flush, seen=write uberblock:5, accuses seen lost"
+    ),
+    "a flush covers only writes completed before it began": (
+        "lost=submit data, begun=flush begins, end lost, end begun, seen=write uberblock:5, "
+        "accuses seen lost"
+    ),
+    "without an uberblock nothing is due": "late=submit data, flush, end late, accuses",
+    "a flush that is not completed or failed covers nothing": (
+        "lost=write data, failing flush, flush begins, seen=write uberblock:5, accuses seen lost"
+    ),
+    "a flush of another disk covers nothing": (
+        "lost=write data on b, flush, seen=write uberblock:5, accuses seen lost"
+    ),
+    "a write under way is not durable": (
+        "lost=submit data, flush, seen=write uberblock:5, accuses seen lost"
+    ),
+    "a write that failed never happened": "x=submit data, fail x, write uberblock:5, accuses",
+    "a write with fua covers itself": "write data fua, write uberblock:5, accuses",
+    "the log of later transactions need not be durable": "write zil, write uberblock:5, accuses",
+}
 
 
-def test_a_write_that_no_flush_covers_is_found_once_a_txg(story: Story) -> None:
-    lost = story.write(BLOCK)
-    first = story.write(uberblock(5))
-    story.write(uberblock(5), disk=1)
-    assert story.findings() == not_durable(first, lost)
-    story.flush()
-    story.write(uberblock(6))
-    assert story.findings() == not_durable(first, lost)
-
-
-def test_metadata_have_to_be_covered_as_well(story: Story) -> None:
-    data = story.write(BLOCK)
-    metadata = story.write(METADATA, disk=1)
-    story.flush()
-    first = story.write(uberblock(5))
-    assert story.findings() == not_durable(first, metadata)
-    assert data not in story.findings()[0].uncovered
-
-
-def test_a_flush_covers_only_writes_completed_before_it_began(story: Story) -> None:
-    late = story.submit(BLOCK)
-    flush = story.begin_flush()
-    story.complete(late)
-    story.complete(flush)
-    assert story.findings() == []
-    seen = story.write(uberblock(5))
-    assert story.findings() == not_durable(seen, late)
-
-
-def test_a_flush_that_is_not_completed_or_failed_covers_nothing(story: Story) -> None:
-    lost = story.write(BLOCK)
-    story.flush(error=5)
-    story.begin_flush()
-    seen = story.write(uberblock(5))
-    assert story.findings() == not_durable(seen, lost)
-
-
-def test_a_flush_of_another_disk_covers_nothing(story: Story) -> None:
-    lost = story.write(BLOCK, disk=1)
-    story.flush(disk=0)
-    seen = story.write(uberblock(5))
-    assert story.findings() == not_durable(seen, lost)
-
-
-def test_a_write_under_way_is_not_durable(story: Story) -> None:
-    lost = story.submit(BLOCK)
-    story.flush()
-    seen = story.write(uberblock(5))
-    assert story.findings() == not_durable(seen, lost)
-
-
-def test_a_write_that_failed_never_happened(story: Story) -> None:
-    story.complete(story.submit(BLOCK), error=5)
-    story.write(uberblock(5))
-    assert story.findings() == []
-
-
-def test_a_write_with_fua_covers_itself(story: Story) -> None:
-    story.write(BLOCK, fua=True)
-    story.write(uberblock(5))
-    assert story.findings() == []
-
-
-def test_the_log_of_later_transactions_need_not_be_durable(story: Story) -> None:
-    story.write(zil_block())
-    story.write(uberblock(5))
-    assert story.findings() == []
+@pytest.mark.parametrize("scene", GROUPS.values(), ids=GROUPS)
+def test_a_group_is_durable_before_its_uberblock(scene: str, story: Story) -> None:
+    Stage(story, accused=accused_of(Invariant.TXG_IS_DURABLE)).play(scene)
+    assert story.audited()[1:] == (0, len(set(re.findall(r"uberblock:\d", scene))))
 
 
 def test_uberblocks_of_a_disk_ascend(story: Story) -> None:
@@ -137,25 +107,30 @@ def test_uberblocks_of_a_disk_ascend(story: Story) -> None:
     assert finding == Finding(invariant=Invariant.UBERBLOCKS_ASCEND, event=last - 2)
 
 
-def test_an_acknowledgement_needs_a_block_of_the_log_that_is_covered(story: Story) -> None:
-    story.begins(1)
-    block = story.write(zil_block())
-    done = story.is_done(1)
-    assert story.findings() == unacknowledgeable(done, block)
-    story.begins(2)
-    story.write(zil_block())
-    story.flush()
-    story.is_done(2)
-    assert story.findings() == unacknowledgeable(done, block)
-    assert story.audited()[1] == 2
+ACKNOWLEDGED = {
+    "an acknowledgement needs a block of the log that is covered": (
+        "begin 1, lost=write zil, seen=done 1, accuses seen lost"
+    ),
+    "the next one has a covered block": (
+        "begin 1, lost=write zil, seen=done 1, begin 2, write zil, flush, done 2, accuses seen lost"
+    ),
+    "a block covered before an operation began does not cover it": (
+        "write zil, flush, begin 1, seen=done 1, accuses seen"
+    ),
+    "an uberblock that no flush covers makes no operation durable": (
+        "begin 1, write data, flush, write uberblock:5, seen=done 1, accuses seen"
+    ),
+    "a committed txg makes an operation durable too": (
+        "begin 1, write data, flush, write uberblock:5, seen=done 1, flush, begin 2, "
+        "write uberblock:6, flush, done 2, accuses seen"
+    ),
+}
 
 
-def test_a_block_covered_before_an_operation_began_does_not_cover_it(story: Story) -> None:
-    story.write(zil_block())
-    story.flush()
-    story.begins(1)
-    done = story.is_done(1)
-    assert story.findings() == unacknowledgeable(done)
+@pytest.mark.parametrize("scene", ACKNOWLEDGED.values(), ids=ACKNOWLEDGED)
+def test_an_acknowledged_operation_is_durable(scene: str, story: Story) -> None:
+    Stage(story, accused=accused_of(Invariant.ACKNOWLEDGED_IS_DURABLE)).play(scene)
+    assert story.audited()[1] == scene.count("done")
 
 
 def test_another_writers_flush_may_have_committed_all_that_an_operation_settles(
@@ -186,21 +161,6 @@ def test_only_a_settling_operation_looks_back_and_at_its_own_writer(
     story.says(event="begin", what=what, **line)
     unfounded = story.is_done(2)
     assert story.findings() == unacknowledgeable(unfounded)
-
-
-def test_a_committed_txg_makes_an_operation_durable_too(story: Story) -> None:
-    story.begins(1)
-    story.write(BLOCK)
-    story.flush()
-    story.write(uberblock(5))
-    unflushed = story.is_done(1)
-    assert story.findings() == unacknowledgeable(unflushed)
-    story.flush()
-    story.begins(2)
-    story.write(uberblock(6))
-    story.flush()
-    story.is_done(2)
-    assert story.findings() == unacknowledgeable(unflushed)
 
 
 def test_with_sync_disabled_no_acknowledgement_is_audited(story: Story) -> None:
@@ -244,8 +204,6 @@ def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None
     assert cut.audited == AuditDocument(
         acknowledgements=5, completions=4, txgs=1, broken=1, findings=("x",), uncommitted_ms=7
     )
-    garbled = {"audit": before.as_json(), "second": {"audit": "fine"}}
-    assert CutDocument.from_json(garbled).audited == before
     record = trial_record(
         trial="t", cell="c", axes={}, seed=1, verdict=Verdict.INTACT, guarantee="loses", cut=cut
     )
@@ -255,82 +213,56 @@ def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None
     assert record.cut.audited.acknowledgements == 5
 
 
-@pytest.mark.parametrize("data", [{}, {"broken": "1", "findings": 3}, {"took_ms": -1.5}])
-def test_a_garbled_audit_document_is_ignored(data: dict[str, object]) -> None:
-    assert AuditDocument.from_json(data) == AuditDocument()
-    assert not AuditDocument.from_json(data).is_broken
+PHASES = {
+    "a whole round: the log, its flush, the acknowledgement, a transaction group, its uberblock": (
+        "is idle, block=submit zil, is zil-written, end block, is zil-written, flush, "
+        "is zil-flushed, begin 1, is idle, write data, is txg-written, flushed=flush begins, "
+        "is before-uberblock, end flushed, is before-uberblock, write uberblock:5, "
+        "is uberblock-written, flush, is idle"
+    ),
+    "the phase nearest to the uberblock is reported": (
+        "write zil, write data, is txg-written, write uberblock:5, is uberblock-written"
+    ),
+    "metadata, a label and several log blocks are phases": (
+        "write zil at 0, is zil-written, write zil at 4K, is zil-several, flush, "
+        "submit zil at 0, is zil-reused, write data, is txg-written, write metadata, "
+        "is metadata-written, write label, is label-written, write uberblock:5, "
+        "is uberblock-written"
+    ),
+    "the place of a block of the log is its disk's": (
+        "write zil at 0, flush, write zil at 0 on b, is zil-written"
+    ),
+    "the flush of a block of the log is no end of a txg": (
+        "write zil on b, flush b, is zil-flushed, write data, flush b, is txg-written"
+    ),
+    "a mirror has each block of the log twice and that is not several": (
+        "write zil at 0, write zil at 0 on b, is zil-written, submit zil at 8K on b, is zil-several"
+    ),
+    "a place overwritten by another role is not reused": (
+        "write zil at 0, write zil at 1, write metadata at 0, gone=trim 1 at 1, end gone, flush, "
+        "write uberblock:5, flush, write zil at 0, is zil-written, flush, write zil at 1, "
+        "is zil-written, flush"
+    ),
+    "trimming lasts until a flush of its disk covers the trim": (
+        "write zil, flush, begun=trim 1 at 1, is trimming, flush, end begun, is trimming, "
+        "flush b, is trimming, flush, is zil-flushed"
+    ),
+    "trimming precedes a txg's phases and follows its end": (
+        "write metadata, gone=trim 1 at 1, end gone, is trimming, write label, is label-written, "
+        "write uberblock:5, is uberblock-written"
+    ),
+    "a flush with more of the txg behind it is not the last one before the uberblock": (
+        "write metadata, flushed=flush begins, is before-uberblock, submit metadata at 1, "
+        "is metadata-written, end flushed, is metadata-written"
+    ),
+    "the moment behind an acknowledgement, where a lying flush shows, is a phase": (
+        "begin 1, write zil, flush, done 1, is acknowledged, begin 2, submit zil, "
+        "is acknowledged, submit metadata, is metadata-written"
+    ),
+    "it is over 3 ms later": "begin 1, write zil, flush, done 1, later 3, begin 2, is idle",
+}
 
 
-def test_the_phase_is_that_of_the_last_event(story: Story) -> None:
-    """A whole round: the log, its flush, the acknowledgement, a transaction group and its uberblock."""
-    phases = []
-
-    def phase() -> None:
-        phases.append(story.phase())
-
-    phase()
-    block = story.submit(zil_block())
-    phase()
-    story.complete(block)
-    phase()
-    story.flush()
-    phase()
-    story.begins(1)
-    phase()
-    story.write(BLOCK)
-    phase()
-    flush = story.begin_flush()
-    phase()
-    story.complete(flush)
-    phase()
-    story.write(uberblock(5))
-    phase()
-    story.flush()
-    phase()
-    assert phases == [
-        Phase.IDLE, Phase.ZIL_WRITTEN, Phase.ZIL_WRITTEN, Phase.ZIL_FLUSHED, Phase.IDLE,
-        Phase.TXG_WRITTEN, Phase.BEFORE_UBERBLOCK, Phase.BEFORE_UBERBLOCK,
-        Phase.UBERBLOCK_WRITTEN, Phase.IDLE,
-    ]  # fmt: skip
-
-
-def test_the_phase_nearest_to_the_uberblock_is_reported(story: Story) -> None:
-    story.write(zil_block())
-    story.write(BLOCK)
-    assert story.phase() is Phase.TXG_WRITTEN
-    story.write(uberblock(5))
-    assert story.phase() is Phase.UBERBLOCK_WRITTEN
-
-
-def test_metadata_a_label_and_several_log_blocks_are_phases(story: Story) -> None:
-    story.write(zil_block(), offset=0)
-    assert story.phase() is Phase.ZIL_WRITTEN
-    story.write(zil_block(), offset=4096)
-    assert story.phase() is Phase.ZIL_SEVERAL
-    story.flush()
-    story.submit(zil_block(), offset=0)
-    assert story.phase() is Phase.ZIL_REUSED
-    story.write(BLOCK)
-    assert story.phase() is Phase.TXG_WRITTEN
-    story.write(METADATA)
-    assert story.phase() is Phase.METADATA_WRITTEN
-    story.write(label())
-    assert story.phase() is Phase.LABEL_WRITTEN
-    story.write(uberblock(5))
-    assert story.phase() is Phase.UBERBLOCK_WRITTEN
-
-
-def test_the_place_of_a_block_of_the_log_is_its_disks(story: Story) -> None:
-    story.write(zil_block(), offset=0)
-    story.flush()
-    story.write(zil_block(), offset=0, disk=1)
-    assert story.phase() is Phase.ZIL_WRITTEN
-
-
-def test_the_flush_of_a_block_of_the_log_is_no_end_of_a_txg(story: Story) -> None:
-    story.write(zil_block(), disk=1)
-    story.flush(disk=1)
-    assert story.phase() is Phase.ZIL_FLUSHED
-    story.write(BLOCK)
-    story.flush(disk=1)
-    assert story.phase() is Phase.TXG_WRITTEN, "the flush was another disk's"
+@pytest.mark.parametrize("scene", PHASES.values(), ids=PHASES)
+def test_the_phase_is_that_of_the_last_event(scene: str, story: Story) -> None:
+    Stage(story).play(scene)

@@ -6,14 +6,14 @@ import base64
 import json
 import struct
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.audit_story import Story, log_block, uberblock
+from suites.selftest.unit.audit_story import Story, log_block
+from suites.selftest.unit.oracles.audit_scenes import Accused, Stage
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.recording.events import Kind
@@ -86,62 +86,96 @@ def test_other_records_and_chance_are_no_writes() -> None:
     assert list(log_blocks_in(bytes(7) + log_block((0, 512)))) == []
 
 
-def test_a_write_logged_and_flushed_before_its_completion_is_durable(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((MIB, 4096)))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+LOGS = {
+    "log": log_block((MIB, 4096)),
+    "rest-of-log": log_block((MIB + 4096, 4096)),
+    "log-of-another": log_block((2 * MIB, 4096)),
+    "long-log-of-another": log_block((2 * MIB, 8192)),
+    "split-log": log_block((2 * MIB, 4096), is_split=True),
+}
+WITH_ALWAYS = {
+    "a write logged and flushed before its completion is durable": (
+        "write=ask 1, write log, flush, answer write, accuses"
+    ),
+    "a flush promises nothing more where each write does": (
+        "write=ask 1, write log, flush, answer write, flush=ask flush, answer flush, accuses"
+    ),
+    "a log of another place or of a part of it does not count": (
+        "write=ask 1 double, write log, write long-log-of-another, flush, answer write, accuses 1"
+    ),
+    "a write may be logged in parts": (
+        "write=ask 1 double, write log, write rest-of-log, flush, answer write, accuses"
+    ),
+    "a log of an earlier write does not count": (
+        "write log, flush, write=ask 1, answer write, accuses 1"
+    ),
+    "a committed write needs no log block": (
+        "write=ask 1, write uberblock:7, flush, answer write, accuses"
+    ),
+    "an uberblock that no flush covers commits nothing": (
+        "write=ask 1, write uberblock:7, answer write, accuses 1"
+    ),
+    "a block that is split over disks may hold anything": (
+        "write=ask 1, write split-log, flush, answer write, accuses"
+    ),
+}
+
+
+def lost_of(sync: Sync, *, due: int, error_ns: int = 0) -> Accused:
+    """The places that the client wrote in vain, if so many writes were due."""
+
+    def lost(story: Story) -> list[int]:
+        count, places = story.uncovered(sync=sync, error_ns=error_ns)
+        assert count == due
+        return [place for place in places if place is not None]
+
+    return lost
+
+
+@pytest.mark.parametrize("scene", WITH_ALWAYS.values(), ids=WITH_ALWAYS)
+def test_with_always_a_completed_write_is_durable(scene: str, story: Story) -> None:
+    Stage(story, accused=lost_of(Sync.ALWAYS, due=1), contents=LOGS).play(scene)
 
 
 def test_a_log_that_was_not_flushed_is_found(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((MIB, 4096)))
-    story.completes(write)
-    story.flush()
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+    Stage(story, accused=lost_of(Sync.ALWAYS, due=1), contents=LOGS).play(
+        "write=ask 1, write log, answer write, flush, accuses 1"
+    )
     assert [story.events[event].kind for event in story.accused] == [Kind.WRITE_COMPLETE]
 
 
-def test_a_log_that_was_flushed_within_the_error_of_the_clocks_is_not(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((MIB, 4096)))
-    story.completes(write)
-    story.flush()
-    assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+@pytest.mark.parametrize(
+    "scene",
+    [
+        "write=ask 1, write log, answer write, flush, accuses",
+        "write log, write=ask 1, flush, answer write, accuses",
+    ],
+)
+def test_a_log_within_the_error_of_the_clocks_counts(scene: str, story: Story) -> None:
+    Stage(story, accused=lost_of(Sync.ALWAYS, due=1, error_ns=10), contents=LOGS).play(scene)
 
 
-def test_a_log_that_was_written_within_the_error_of_the_clocks_counts(story: Story) -> None:
-    story.write(log_block((MIB, 4096)))
-    write = story.client_writes(MIB)
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+WITH_STANDARD = {
+    "a forced write is durable without a flush": (
+        "write=ask 1 forced, write log, flush, answer write, late=ask 2 forced, "
+        "write log-of-another, answer late, flush, flush=ask flush, answer flush, accuses 2"
+    ),
+    "only a flush promises and only writes completed before it": (
+        "before=ask 1, beside=ask 2, flush, answer before, flush, flush=ask flush, "
+        "answer beside, answer flush, after=ask 3, answer after, accuses 1"
+    ),
+    "a promise is kept when the flush ends though not before": (
+        "write=ask 1, answer write, flush=ask flush, write log, flush, answer flush, "
+        "later=ask flush, answer later, accuses"
+    ),
+}
 
 
-def test_a_forced_write_is_durable_without_a_flush(story: Story) -> None:
-    write = replace(story.client_writes(MIB), is_forced=True)
-    story.write(log_block((MIB, 4096)))
-    story.flush()
-    story.completes(write)
-    late = replace(story.client_writes(2 * MIB), is_forced=True)
-    story.write(log_block((2 * MIB, 4096)))
-    story.completes(late)
-    story.flush()
-    flush = story.client_flushes()
-    story.completes(flush)
-    assert story.uncovered(sync=Sync.STANDARD) == (2, [2 * MIB])
+@pytest.mark.parametrize("scene", WITH_STANDARD.values(), ids=WITH_STANDARD)
+def test_with_standard_a_flushed_or_forced_write_is_durable(scene: str, story: Story) -> None:
+    due = 2 if "forced" in scene else 1
+    Stage(story, accused=lost_of(Sync.STANDARD, due=due), contents=LOGS).play(scene)
     assert story.uncovered(sync=Sync.DISABLED) == (0, [])
-
-
-def test_a_flush_promises_nothing_more_where_each_write_does(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((MIB, 4096)))
-    story.flush()
-    story.completes(write)
-    flush = story.client_flushes()
-    story.completes(flush)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
 
 
 def test_a_completion_after_the_cut_promises_nothing(story: Story) -> None:
@@ -163,80 +197,3 @@ def test_a_request_from_before_the_recording_is_not_due_in_it(sync: Sync) -> Non
     flush = BlockRequest(kind=BlockKind.FLUSH, submitted_ns=4, completed_ns=6)
     completions = Completions(requests=(*writes, flush), error_ns=0)
     assert [each.submitted_ns for each in completions.due(sync=sync, cut_ns=7)] == [0]
-
-
-def test_a_log_of_another_place_or_of_a_part_of_it_does_not_count(story: Story) -> None:
-    write = story.client_writes(MIB, 8192)
-    story.write(log_block((MIB, 4096)))
-    story.write(log_block((2 * MIB, 8192)))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
-
-
-def test_a_write_may_be_logged_in_parts(story: Story) -> None:
-    write = story.client_writes(MIB, 8192)
-    story.write(log_block((MIB, 4096)))
-    story.write(log_block((MIB + 4096, 4096)))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
-
-
-def test_a_log_of_an_earlier_write_does_not_count(story: Story) -> None:
-    story.write(log_block((MIB, 4096)))
-    story.flush()
-    write = story.client_writes(MIB)
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
-
-
-def test_a_committed_write_needs_no_log_block(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(uberblock(7))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
-
-
-def test_an_uberblock_that_no_flush_covers_commits_nothing(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(uberblock(7))
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
-
-
-def test_a_block_that_is_split_over_disks_may_hold_anything(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((2 * MIB, 4096), is_split=True))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
-
-
-def test_with_standard_only_a_flush_promises_and_only_writes_completed_before_it(
-    story: Story,
-) -> None:
-    before, beside = story.client_writes(MIB), story.client_writes(2 * MIB)
-    story.flush()
-    story.completes(before)
-    story.flush()
-    flush = story.client_flushes()
-    story.completes(beside)
-    story.completes(flush)
-    after = story.client_writes(3 * MIB)
-    story.completes(after)
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [MIB])
-    assert story.uncovered(sync=Sync.DISABLED) == (0, [])
-
-
-def test_a_promise_is_kept_when_the_flush_ends_though_not_before(story: Story) -> None:
-    write = story.client_writes(MIB)
-    story.completes(write)
-    flush = story.client_flushes()
-    story.write(log_block((MIB, 4096)))
-    story.flush()
-    story.completes(flush)
-    later = story.client_flushes()
-    story.completes(later)
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [])

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, Story, log_block, uberblock, zil_block
+from suites.selftest.unit.oracles.audit_scenes import Stage
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.crash_state import DiskState, Policy, Survivor
+from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.model import survivors, writes_until
 from torture.oracles.audit.confirmable import Confirmable, confirmable
@@ -67,28 +68,13 @@ def test_an_acknowledgement_is_cut_at_its_event_without_uncovered_writes(story: 
     assert first.covered
 
 
-def test_of_several_the_last_one_is_chosen(story: Story) -> None:
-    for operation in (2, 3, 4):
-        done, _ = acknowledged_without_a_flush(story, operation)
-        story.flush()
-    assert made(story).event == done
-
-
-def test_an_acknowledgement_is_preferred_to_less_sure_findings(story: Story) -> None:
-    done, _ = acknowledged_without_a_flush(story, 2)
-    story.write(BLOCK)
-    story.write(uberblock(5))
-    story.completes(story.client_writes(MIB))
-    assert made(story, sync=Sync.ALWAYS).event == done
-
-
 def test_an_uberblock_survives_without_the_writes_that_it_needs(story: Story) -> None:
     lost = story.write(BLOCK, disk=1)
     alike = story.write(BLOCK)
     under_way = story.submit(uberblock(5))
     choice = made(story, client_survives=True)
     assert (choice.finding.invariant, choice.event) == (Invariant.TXG_IS_DURABLE, under_way)
-    kept = DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=under_way),))
+    kept = DiskState(policy=Policy.EXPLICIT, survivors=(under_way,))
     assert choice.disks == {"a": kept, "b": EMPTY_HANDED}
     for disk, view, left in (
         (0, kept, {alike: (), under_way: (0, 1, 2)}),
@@ -131,22 +117,6 @@ def test_a_request_without_a_later_acknowledgement_is_cut_at_its_completion(
     assert choice.event == choice.finding.event == block + 1
 
 
-def test_a_request_before_an_acknowledgement_is_surer_than_a_later_one_before_none(
-    story: Story,
-) -> None:
-    write = story.client_writes(MIB)
-    story.write(log_block((MIB, 4096)))
-    story.completes(write)
-    story.begins(2)
-    story.write(zil_block(), fua=True)
-    done = story.is_done(2)
-    story.flush()
-    later = story.client_writes(2 * MIB)
-    story.write(log_block((2 * MIB, 4096)))
-    story.completes(later)
-    assert made(story, sync=Sync.ALWAYS).event == done + 1
-
-
 def acknowledged_in_between(story: Story, operation: int) -> int:
     """An operation that is acknowledged correctly, and whose flush covers only its own block."""
     story.begins(operation)
@@ -154,12 +124,36 @@ def acknowledged_in_between(story: Story, operation: int) -> int:
     return story.is_done(operation)
 
 
-def test_an_uberblock_is_surer_than_a_later_request(story: Story) -> None:
-    story.write(BLOCK)
-    early = story.submit(uberblock(5))
-    story.completes(story.client_writes(MIB))
-    acknowledged_in_between(story, 2)
-    assert made(story, sync=Sync.ALWAYS).event == early
+CHOICES = {
+    "of several the last one is chosen": (
+        "begin 2, write zil, done 2, flush, begin 3, write zil, done 3, flush, "
+        "begin 4, write zil, last=done 4, flush, accuses last"
+    ),
+    "an acknowledgement is preferred to less sure findings": (
+        "begin 2, write zil, acknowledged=done 2, write data, write uberblock:5, "
+        "write=ask 1, answer write, accuses acknowledged"
+    ),
+    "a request before an acknowledgement is surer than a later one before none": (
+        "write=ask 1, write log, answer write, begin 2, write zil fua, done 2, "
+        "made-up-for=flush begins, end made-up-for, "
+        "later=ask 2, write later-log, answer later, accuses made-up-for"
+    ),
+    "an uberblock is surer than a later request": (
+        "write data, early=submit uberblock:5, write=ask 1, answer write, "
+        "begin 2, write zil fua, done 2, accuses early"
+    ),
+    "a commit makes up for a request": (
+        "write=ask 1, answer write, begin 2, write zil fua, done 2, "
+        "commit=write uberblock:5 fua, begin 3, write zil fua, done 3, accuses commit"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", CHOICES.values(), ids=CHOICES)
+def test_the_cut_with_the_surest_loss_is_chosen(scene: str, story: Story) -> None:
+    sync = Sync.ALWAYS if "ask" in scene else Sync.STANDARD
+    logs = {"log": log_block((MIB, 4096)), "later-log": log_block((2 * MIB, 4096))}
+    Stage(story, accused=lambda story: [made(story, sync=sync).event], contents=logs).play(scene)
 
 
 def test_an_older_log_block_does_not_make_up_for_a_request(story: Story) -> None:
@@ -168,14 +162,6 @@ def test_an_older_log_block_does_not_make_up_for_a_request(story: Story) -> None
     acknowledged_in_between(story, 2)
     choice = made(story, sync=Sync.ALWAYS)
     assert choice.event == len(story.events) - 1, "that is the drawn cut"
-
-
-def test_a_commit_makes_up_for_a_request(story: Story) -> None:
-    story.completes(story.client_writes(MIB))
-    before = acknowledged_in_between(story, 2)
-    story.write(uberblock(5), fua=True)
-    acknowledged_in_between(story, 3)
-    assert made(story, sync=Sync.ALWAYS).event == before + 1
 
 
 def test_a_request_is_made_up_for_when_all_of_it_is(story: Story) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
+from suites.selftest.unit.oracles.audit_scenes import Stage
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.facts.recording.intent_log import Extent, Root, root_in
 from torture.oracles.audit.invariants import Invariant
@@ -26,6 +27,51 @@ def committed(story: Story, txg: int) -> None:
     story.flush()
 
 
+KEPT = {
+    "groups count by their numbers and empty ones write no uberblock": (
+        "write data at 1, write data at 2, group 5, write data at 1, group 8, "
+        "second=write data at 1, write data at 2, group 10, accuses second"
+    ),
+    "a group without an uberblock is not judged": (
+        "write data at 1, group 5, write data at 1, accuses"
+    ),
+    "a group may rewrite its own blocks": "write data at 1, write data at 1, group 5, accuses",
+    "a group may rewrite older blocks": (
+        "write data at 1, group 5, group 6, group 7, write data at 1, group 8, accuses"
+    ),
+    "neighbours and other disks are no finding": (
+        "write data at 1, group 5, write data at 1040K, write metadata at 1020K, "
+        "write data at 1 on b, group 6, accuses"
+    ),
+    "a trim of a kept block is found": (
+        "write data at 1, trim 1 at 2, group 5, trim=trim 1 at 1, group 6, accuses trim"
+    ),
+    "the log is freed at once and may lie anywhere": (
+        "write log at 1, flush, group 5, write metadata at 1, group 6, write log at 1, flush, "
+        "group 7, write metadata at 1, group 8, accuses"
+    ),
+    "the log may lie where the group under way wrote before": (
+        "write metadata at 1, write log at 1, group 5, write metadata at 1, group 6, accuses"
+    ),
+    "with split log blocks no overwrite is reported": (
+        "write split-log at 1, write data at 2 on b, group 5, write data at 2 on b, group 6, "
+        "accuses"
+    ),
+    "a trim of blocks that the group under way wrote is found": (
+        "write data at 1, trim=trim 512B at 1, group 5, accuses trim"
+    ),
+    "zeroes over a kept block are found": (
+        "write data at 1, group 5, zeroes=zero 512B at 1, group 7, accuses zeroes"
+    ),
+}
+LOGS = {"log": log_block((0, 512)), "split-log": log_block((0, 512), is_split=True)}
+
+
+@pytest.mark.parametrize("scene", KEPT.values(), ids=KEPT)
+def test_a_block_is_kept_for_two_groups(scene: str, story: Story) -> None:
+    Stage(story, accused=taken, contents=LOGS).play(scene)
+
+
 @pytest.mark.parametrize("groups_later", [1, 2])
 def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
     story: Story, groups_later: int
@@ -36,86 +82,6 @@ def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
     overwrites = story.write(METADATA, offset=MIB + len(BLOCK) - 512, disk=1)
     committed(story, groups_later + 5)
     assert taken(story) == [overwrites]
-
-
-def test_groups_count_by_their_numbers_and_empty_ones_write_no_uberblock(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    story.write(BLOCK, offset=2 * MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB)
-    committed(story, 8)
-    second = story.write(BLOCK, offset=MIB)
-    story.write(BLOCK, offset=2 * MIB)
-    committed(story, 10)
-    assert taken(story) == [second]
-
-
-def test_a_group_without_an_uberblock_is_not_judged(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB)
-    assert taken(story) == []
-
-
-@pytest.mark.parametrize("groups_later", [0, 3])
-def test_a_group_may_rewrite_its_own_and_older_blocks(story: Story, groups_later: int) -> None:
-    story.write(BLOCK, offset=MIB)
-    for txg in range(groups_later):
-        committed(story, txg + 5)
-    story.write(BLOCK, offset=MIB)
-    committed(story, groups_later + 5)
-    assert taken(story) == []
-
-
-def test_neighbours_and_other_disks_are_no_finding(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    story.write(BLOCK, offset=MIB + len(BLOCK))
-    story.write(METADATA, offset=MIB - len(METADATA))
-    story.write(BLOCK, offset=MIB, disk=1)
-    committed(story, 6)
-    assert taken(story) == []
-
-
-def test_a_trim_of_a_kept_block_is_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    story.trim(offset=2 * MIB, length=MIB)
-    committed(story, 5)
-    trim = story.trim(offset=MIB, length=MIB)
-    committed(story, 6)
-    assert taken(story) == [trim]
-
-
-def test_the_log_is_freed_at_once_and_may_lie_anywhere(story: Story) -> None:
-    story.write(log_block((0, 512)), offset=MIB)
-    story.flush()
-    committed(story, 5)
-    story.write(METADATA, offset=MIB)
-    committed(story, 6)
-    story.write(log_block((0, 512)), offset=MIB)
-    story.flush()
-    committed(story, 7)
-    story.write(METADATA, offset=MIB)
-    committed(story, 8)
-    assert taken(story) == []
-
-
-def test_the_log_may_lie_where_the_group_under_way_wrote_before(story: Story) -> None:
-    story.write(METADATA, offset=MIB)
-    story.write(log_block((0, 512)), offset=MIB)
-    committed(story, 5)
-    story.write(METADATA, offset=MIB)
-    committed(story, 6)
-    assert taken(story) == []
-
-
-def test_with_split_log_blocks_no_overwrite_is_reported(story: Story) -> None:
-    story.write(log_block((0, 512), is_split=True), offset=MIB)
-    story.write(BLOCK, offset=2 * MIB, disk=1)
-    committed(story, 5)
-    story.write(BLOCK, offset=2 * MIB, disk=1)
-    committed(story, 6)
-    assert taken(story) == []
 
 
 def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
@@ -131,21 +97,6 @@ def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
     story.trim(offset=0, length=64 * MIB)
     committed(story, 8)
     assert taken(story) == [trim]
-
-
-def test_a_trim_of_blocks_that_the_group_under_way_wrote_is_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    trim = story.trim(offset=MIB, length=512)
-    committed(story, 5)
-    assert taken(story) == [trim]
-
-
-def test_zeroes_over_a_kept_block_are_found(story: Story) -> None:
-    story.write(BLOCK, offset=MIB)
-    committed(story, 5)
-    zeroes = story.zero(offset=MIB, length=512)
-    committed(story, 7)
-    assert taken(story) == [zeroes]
 
 
 @pytest.mark.parametrize(("born", "is_taken"), [(8, True), (6, True), (5, True), (4, False)])
@@ -211,34 +162,38 @@ def test_a_block_of_a_file_and_a_gang_block_have_no_root() -> None:
     assert root_in(bytes(gang)) is None
 
 
-def test_a_root_block_is_in_use_until_another_group_writes_one(rooted: Story) -> None:
-    """Empty groups passed in between: by its own number it was written long ago."""
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == [overwrites]
+ROOTS = {
+    "a root block is in use until another group writes one, after empty groups": (
+        "over=write metadata at 6, roots 12 7, accuses over"
+    ),
+    "an uberblock of an older root leaves that in use": (
+        "roots 9 6 5, over=write metadata at 6, roots 13 7, accuses over"
+    ),
+    "a root block is kept for the group after the one that freed it": (
+        "roots 10 7, over=write metadata at 6, roots 11 8, accuses over"
+    ),
+    "a root block is kept for the next group, too": (
+        "roots 10 7, over=write metadata at 6, roots 12 8, accuses over"
+    ),
+    "a root block is free after that": (
+        "roots 10 7, over=write metadata at 6, roots 13 8, accuses"
+    ),
+    "a trim of a root block is found": "trim=trim 512B at 6, roots 12 7, accuses trim",
+    "a root block that moves to another vdev leaves none in use": (
+        "flush, write root-on-another-vdev, flush, write metadata at 6, roots 9 7, accuses"
+    ),
+}
 
 
-def test_an_uberblock_of_an_older_root_leaves_that_in_use(rooted: Story) -> None:
-    ends(rooted, 9, root=ROOT, born=5)
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 13, root=OTHER)
-    assert taken(rooted) == [overwrites]
+@pytest.mark.parametrize("scene", ROOTS.values(), ids=ROOTS)
+def test_a_root_block_is_kept_while_an_uberblock_needs_it(scene: str, rooted: Story) -> None:
+    """With `roots`: a group, the MiB of its root block, and the group of that if it is older."""
 
+    def roots(txg: str, place: str, born: str | None = None) -> None:
+        ends(rooted, int(txg), root=int(place) * MIB, born=int(born) if born else None)
 
-@pytest.mark.parametrize(("txg", "is_taken"), [(11, True), (12, True), (13, False)])
-def test_a_root_block_is_kept_for_two_groups_after_the_one_that_freed_it(
-    rooted: Story, txg: int, *, is_taken: bool
-) -> None:
-    ends(rooted, 10, root=OTHER)
-    overwrites = rooted.write(METADATA, offset=ROOT)
-    ends(rooted, txg, root=OTHER + MIB)
-    assert taken(rooted) == ([overwrites] if is_taken else [])
-
-
-def test_a_trim_of_a_root_block_is_found(rooted: Story) -> None:
-    trim = rooted.trim(offset=ROOT, length=512)
-    ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == [trim]
+    elsewhere = {"root-on-another-vdev": uberblock(6, root=pointer(ROOT, txg=6, vdev=1))}
+    Stage(rooted, accused=taken, contents=elsewhere, verbs={"roots": roots}).play(scene)
 
 
 def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) -> None:
@@ -249,15 +204,6 @@ def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) ->
     ends(rooted, 8, root=OTHER + MIB, length=512)
     rooted.write(METADATA, offset=OTHER + MIB + 512)
     ends(rooted, 12, root=OTHER)
-    assert taken(rooted) == []
-
-
-def test_a_root_block_that_moves_to_another_vdev_leaves_none_in_use(rooted: Story) -> None:
-    rooted.flush()
-    rooted.write(uberblock(6, root=pointer(ROOT, txg=6, vdev=1)))
-    rooted.flush()
-    rooted.write(METADATA, offset=ROOT)
-    ends(rooted, 9, root=OTHER)
     assert taken(rooted) == []
 
 

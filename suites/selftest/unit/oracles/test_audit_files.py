@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.audit_story import (
-    METADATA,
     Story,
     log_of,
     logged,
     logged_name,
-    uberblock,
 )
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import FileKind, FileRequest, whole_sectors_of
 from torture.oracles.audit.due.completions import due_of_files
@@ -40,95 +39,74 @@ def write_of(story: Story, operation: int, *, is_forced: bool = False) -> FileRe
     )
 
 
-def test_a_stable_write_is_due_at_its_answer(story: Story) -> None:
-    write = write_of(story, 3, is_forced=True)
-    story.write(log_of(logged(OFFSET, block_of(3))))
-    story.completes(write)
-    story.flush()
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])
+SPLIT, LATER_SPLIT = 512 + 16, 7 * 512 + 24
+"""The log splits a write at any eight bytes: even the header of a sector may be in two blocks."""
+LOGS = {
+    "log": log_of(logged(OFFSET, block_of(3))),
+    "log-of-newer": log_of(logged(OFFSET, block_of(4))),
+    "log-of-another": log_of(logged(OFFSET, block_of(9))),
+    "head": log_of(logged(OFFSET, block_of(3)[:SPLIT])),
+    "tail": log_of(logged(OFFSET + SPLIT, block_of(3)[SPLIT:])),
+    "long-head": log_of(logged(OFFSET, block_of(3)[:LATER_SPLIT])),
+    "short-tail": log_of(logged(OFFSET + LATER_SPLIT, block_of(3)[LATER_SPLIT:])),
+}
+DUE = {
+    "a stable write is due at its answer": (
+        "write=take 3 forced, write log, answer write, flush, accuses 8K"
+    ),
+    "an unstable write is due at the answer to its commit": (
+        "write=take 3, answer write, commit=commit, write log, answer commit, flush, accuses 8K"
+    ),
+    "its log is flushed by then": (
+        "write=take 3, answer write, commit=commit, write log, flush, answer commit, flush, accuses"
+    ),
+    "a log of another file at the same place does not count": (
+        "write=take 3 forced, write log-of-another, flush, write log, answer write, flush, accuses 8K"
+    ),
+    "a write that was overwritten before it was logged is held by its place": (
+        "older=take 3, newer=take 4, answer older, answer newer, commit=commit, "
+        "write log-of-newer, flush, answer commit, accuses"
+    ),
+    "a sector that two log blocks share is held by both": (
+        "write=take 3 forced, write head, write tail, flush, answer write, accuses"
+    ),
+    "a group that was being written vouches for nothing that came later": (
+        "write metadata, group 20, write metadata, write=take 3 forced, group 21, "
+        "answer write, accuses 8K"
+    ),
+    "a group vouches for writes before its first one": (
+        "write metadata, group 20, write=take 3 forced, write metadata, group 21, "
+        "answer write, accuses"
+    ),
+    "a sector in two blocks is not taken for its later copy, which a client sent once more": (
+        "write=take 3 forced, write long-head, write short-tail, flush, answer write, "
+        "write log, accuses"
+    ),
+    "a write that was only logged later is found": (
+        "write=take 3 forced, write log-of-another, flush, answer write, "
+        "write log, flush, accuses 8K"
+    ),
+}
 
 
-@pytest.mark.parametrize(("is_flushed", "accused"), [(True, []), (False, [OFFSET])])
-def test_an_unstable_write_is_due_at_the_answer_to_its_commit(
-    story: Story, is_flushed: bool, accused: list[int]
-) -> None:
-    write = write_of(story, 3)
-    story.completes(write)
-    commit = story.server_takes(COMMIT, file=FILE)
-    story.write(log_of(logged(OFFSET, block_of(3))))
-    if is_flushed:
-        story.flush()
-    story.completes(commit)
-    story.flush()
-    assert story.uncovered(sync=Sync.STANDARD) == (1, accused)
+@pytest.mark.parametrize("scene", DUE.values(), ids=DUE)
+def test_a_write_is_durable_when_it_is_due(scene: str, story: Story) -> None:
+    def lost(story: Story) -> list[int]:
+        count, places = story.uncovered(sync=Sync.STANDARD)
+        assert count == scene.count("take")
+        return [place for place in places if place is not None]
+
+    verbs: Verbs = {
+        "take": lambda number, *how: write_of(story, int(number), is_forced="forced" in how),
+        "commit": lambda: story.server_takes(COMMIT, file=FILE),
+    }
+    Stage(story, accused=lost, contents=LOGS, verbs=verbs).play(scene)
 
 
 def test_with_always_every_write_is_due_at_its_answer(story: Story) -> None:
     write = write_of(story, 3)
     story.completes(write)
     assert story.uncovered(sync=Sync.ALWAYS) == (1, [OFFSET])
-
-
-def test_a_log_of_another_file_at_the_same_place_does_not_count(story: Story) -> None:
-    write = write_of(story, 3, is_forced=True)
-    story.write(log_of(logged(OFFSET, block_of(9))))
-    story.flush()
-    story.write(log_of(logged(OFFSET, block_of(3))))
-    story.completes(write)
-    story.flush()
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])
-
-
-def test_a_write_that_was_overwritten_before_it_was_logged_is_held_by_its_place(
-    story: Story,
-) -> None:
-    older, newer = write_of(story, 3), write_of(story, 4)
-    story.completes(older)
-    story.completes(newer)
-    commit = story.server_takes(COMMIT, file=FILE)
-    story.write(log_of(logged(OFFSET, block_of(4))))
-    story.flush()
-    story.completes(commit)
-    assert story.uncovered(sync=Sync.STANDARD) == (2, [])
-
-
-def test_a_sector_that_two_log_blocks_share_is_held_by_both(story: Story) -> None:
-    """The log splits a write at any eight bytes: even the header of a sector may be in two blocks."""
-    write = write_of(story, 3, is_forced=True)
-    split = 512 + 16
-    story.write(log_of(logged(OFFSET, block_of(3)[:split])))
-    story.write(log_of(logged(OFFSET + split, block_of(3)[split:])))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [])
-
-
-def test_a_group_that_was_being_written_vouches_for_nothing_that_came_later(story: Story) -> None:
-    story.write(METADATA)
-    story.flush()
-    story.write(uberblock(20))
-    story.flush()
-    story.write(METADATA)
-    write = write_of(story, 3, is_forced=True)
-    story.flush()
-    story.write(uberblock(21))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])
-
-
-def test_a_group_vouches_for_writes_before_its_first_one(story: Story) -> None:
-    story.write(METADATA)
-    story.flush()
-    story.write(uberblock(20))
-    story.flush()
-    write = write_of(story, 3, is_forced=True)
-    story.write(METADATA)
-    story.flush()
-    story.write(uberblock(21))
-    story.flush()
-    story.completes(write)
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [])
 
 
 @pytest.mark.parametrize("logged_names", [("f1.tmp",), ("f1",), (), ("xf1", "f1.tmpx")])
@@ -201,25 +179,3 @@ def test_with_sync_disabled_nothing_is_due() -> None:
 def test_a_file_request_from_before_the_recording_is_not_due_in_it() -> None:
     early = [replace(UNSTABLE, submitted_ns=-5, is_forced=True), request(NAME, -3, names=("f1",))]
     assert list(due_of_files(early, sync=Sync.STANDARD, names_are_stable=True)) == []
-
-
-def test_a_sector_in_two_blocks_is_not_taken_for_its_later_copy(story: Story) -> None:
-    """A client may send an old sector once more: its copy in the log says nothing of the first one."""
-    split = 7 * 512 + 24
-    write = write_of(story, 3, is_forced=True)
-    story.write(log_of(logged(OFFSET, block_of(3)[:split])))
-    story.write(log_of(logged(OFFSET + split, block_of(3)[split:])))
-    story.flush()
-    story.completes(write)
-    story.write(log_of(logged(OFFSET, block_of(3))))
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [])
-
-
-def test_a_write_that_was_only_logged_later_is_found(story: Story) -> None:
-    write = write_of(story, 3, is_forced=True)
-    story.write(log_of(logged(OFFSET, block_of(9))))
-    story.flush()
-    story.completes(write)
-    story.write(log_of(logged(OFFSET, block_of(3))))
-    story.flush()
-    assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
+from suites.selftest.unit.audit_story import Story, log_block
+from suites.selftest.unit.oracles.audit_scenes import Accused, Stage
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.intent_log import placed_blocks_in
-from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.invariants import Invariant
 from vmimages.client.load.blocks import Encoder
 
 TXG = 22
@@ -25,81 +25,92 @@ def link(number: int, *operations: int, chain: int = 1) -> bytes:
     return bytes(block) + b"".join(sectors)
 
 
-def broken(story: Story) -> list[Finding]:
-    found = story.findings(sync=Sync.ALWAYS)
-    return [one for one in found if one.invariant is Invariant.LOG_CHAIN_IS_WHOLE]
+LINKS = {
+    "1": link(1, 1),
+    "2": link(2, 2),
+    "3": link(3, 3),
+    "7": link(7, 7),
+    "8": link(8, 8),
+    "1-and-2": link(1, 1) + link(2, 2),
+    "2-of-operation-1": link(2, 1),
+    "1-of-another-chain": link(1, 3, chain=2),
+    "2-of-another-chain": link(2, 2, chain=2),
+}
+OVER_A_GAP = "begin 1, begin 2, head=submit 1, write 2, flush, done=done 2"
+CHAINS = {
+    "a block behind one that is missing is not durable": f"{OVER_A_GAP}, accuses done head",
+    "another chain does not matter": (
+        "begin 1, begin 2, submit 1, write 2-of-another-chain, flush, done 2, accuses"
+    ),
+    "a missing block after the acknowledged one does not matter": (
+        "begin 1, begin 2, write 1, submit 2, flush, done 1, accuses"
+    ),
+    "records of an older group are needed": (
+        f"write data, group {TXG - 1}, {OVER_A_GAP}, accuses done head"
+    ),
+    "committed records need not be in the log": f"write data, group {TXG}, {OVER_A_GAP}, accuses",
+    "nor those of a group before": f"write data, group {TXG + 1}, {OVER_A_GAP}, accuses",
+    "an uberblock on its way commits nothing": (
+        f"submit uberblock:{TXG}, {OVER_A_GAP}, accuses done head"
+    ),
+    "a block is there as soon as one leg of a mirror has it": (
+        "begin 1, begin 2, submit 1, write 1 on b, write 2 on b, flush b, done 2, accuses"
+    ),
+    "a block that was never written is missing, and leaves no trace but the gap": (
+        "begin 1, write 1, begin 3, last=write 3, flush, done=done 3, accuses done last"
+    ),
+    "a chain without a gap is whole": (
+        "begin 1, write 1, begin 2, write 2, begin 3, write 3, flush, done 3, accuses"
+    ),
+    "a chain may begin with any number": (
+        "begin 7, write 7, begin 8, write 8, flush, done 8, accuses"
+    ),
+    "a gap that is committed does not matter": (
+        f"write data, group {TXG}, begin 1, write 1, begin 3, write 3, flush, done 3, accuses"
+    ),
+}
 
 
-def promised_over_a_gap(story: Story, *, chain: int = 1) -> tuple[int, int]:
-    """Block 1 stays in flight, block 2 is covered, and its operation is acknowledged."""
-    story.begins(1)
-    story.begins(2)
-    head = story.submit(link(1, 1))
-    story.write(link(2, 2, chain=chain))
-    story.flush()
-    return head, story.is_done(2)
-
-
-def test_a_block_behind_one_that_is_missing_is_not_durable(story: Story) -> None:
-    head, done = promised_over_a_gap(story)
-    assert broken(story) == [
-        Finding(invariant=Invariant.LOG_CHAIN_IS_WHOLE, event=done, uncovered=(head,))
+def accused_of(invariant: Invariant, *, sync: Sync) -> Accused:
+    """By findings of this kind: the event of each, and the writes that it needs."""
+    return lambda story: [
+        event
+        for finding in story.findings(sync=sync)
+        if finding.invariant is invariant
+        for event in (finding.event, *finding.uncovered)
     ]
 
 
-def test_another_chain_does_not_matter(story: Story) -> None:
-    promised_over_a_gap(story, chain=2)
-    assert broken(story) == []
+@pytest.mark.parametrize("scene", CHAINS.values(), ids=CHAINS)
+def test_the_chain_of_the_log_is_whole(scene: str, story: Story) -> None:
+    accused = accused_of(Invariant.LOG_CHAIN_IS_WHOLE, sync=Sync.ALWAYS)
+    Stage(story, accused=accused, contents=LINKS).play(scene)
 
 
-def test_a_missing_block_after_the_acknowledged_one_does_not_matter(story: Story) -> None:
-    story.begins(1)
-    story.begins(2)
-    story.write(link(1, 1))
-    story.submit(link(2, 2))
-    story.flush()
-    story.is_done(1)
-    assert broken(story) == []
+COPIES = {
+    "all copies of an operation's first block must be covered, as in a mirrored log": (
+        "begin 1, write 1, flush, second=write 1 on b, done=done 1, accuses done second"
+    ),
+    "no later block, as btrfs writes a small file's data again with other metadata": (
+        "begin 1, write 1, flush, second=write 2-of-operation-1 on b, done=done 1, accuses"
+    ),
+    "blocks that a disk merged into one write are counted one by one": (
+        "begin 1, begin 2, write 1-and-2, flush, second=write 2 on b, "
+        "done 1, done=done 2, accuses done second"
+    ),
+    "each block in one write has operations of its own": (
+        "begin 1, begin 2, both=write 1-and-2, write 1-of-another-chain on b, flush b, "
+        "done=done 2, accuses done both"
+    ),
+}
 
 
-@pytest.mark.parametrize(("number", "is_found"), [(1, True), (2, False)])
-def test_all_copies_of_an_operations_first_block_must_be_covered_and_no_later_block(
-    story: Story, number: int, is_found: bool
-) -> None:
-    """A mirrored log has a block twice. btrfs writes a small file's data again with other metadata."""
-    story.begins(1)
-    story.write(link(1, 1), disk=0)
-    story.flush(disk=0)
-    second = story.write(link(number, 1), disk=1)
-    done = story.is_done(1)
-    wanted = [Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))]
-    assert story.findings(sync=Sync.ALWAYS) == (wanted if is_found else [])
-
-
-def test_blocks_in_one_write_are_counted_one_by_one(story: Story) -> None:
-    """A disk merges a copy with the next block, and the other disk does not."""
-    story.begins(1)
-    story.begins(2)
-    story.write(link(1, 1) + link(2, 2), disk=0)
-    story.flush(disk=0)
-    second = story.write(link(2, 2), disk=1)
-    story.is_done(1)
-    done = story.is_done(2)
-    assert story.findings(sync=Sync.ALWAYS) == [
-        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
-    ]
-
-
-def test_each_block_in_one_write_has_operations_of_its_own(story: Story) -> None:
-    story.begins(1)
-    story.begins(2)
-    both = story.write(link(1, 1) + link(2, 2), disk=0)
-    story.write(link(1, 3, chain=2), disk=1)
-    story.flush(disk=1)
-    done = story.is_done(2)
-    assert story.findings(sync=Sync.ALWAYS) == [
-        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(both,))
-    ]
+@pytest.mark.parametrize("scene", COPIES.values(), ids=COPIES)
+def test_the_copies_of_an_acknowledged_block_are_covered(scene: str, story: Story) -> None:
+    accused = accused_of(Invariant.ACKNOWLEDGED_IS_DURABLE, sync=Sync.ALWAYS)
+    Stage(story, accused=accused, contents=LINKS).play(scene)
+    wanted = {Invariant.ACKNOWLEDGED_IS_DURABLE}
+    assert {finding.invariant for finding in story.findings(sync=Sync.ALWAYS)} <= wanted
 
 
 def test_content_before_the_first_block_is_one_without_a_place() -> None:
@@ -112,106 +123,25 @@ def test_content_before_the_first_block_is_one_without_a_place() -> None:
     assert list(placed_blocks_in(column)) == [(None, column)]
 
 
-@pytest.mark.parametrize(("txg", "is_needed"), [(TXG - 1, True), (TXG, False), (TXG + 1, False)])
-def test_committed_records_need_not_be_in_the_log(story: Story, txg: int, is_needed: bool) -> None:
-    story.write(BLOCK)
-    story.flush()
-    story.write(uberblock(txg))
-    story.flush()
-    promised_over_a_gap(story)
-    assert bool(broken(story)) is is_needed
+GROUP = "write data, write metadata"
+UBERBLOCKS = {
+    "an uberblock is flushed before the next group writes": (
+        f"{GROUP}, group 5, {GROUP}, group 6, accuses"
+    ),
+    "an uberblock that was not flushed is found at the next group's first write": (
+        f"{GROUP}, flush, ends=write uberblock:5, first=write data, write metadata, group 6, "
+        f"{GROUP}, group 7, accuses first ends"
+    ),
+    "a flush for the log covers an uberblock as well": (
+        f"{GROUP}, flush, write uberblock:5, write 1, flush, {GROUP}, group 6, accuses"
+    ),
+    "an uberblock of a disk that is added is of no group": (
+        f"{GROUP}, group 5, write uberblock:0 on b, {GROUP}, group 6, accuses"
+    ),
+}
 
 
-def test_an_uberblock_on_its_way_commits_nothing(story: Story) -> None:
-    story.submit(uberblock(TXG))
-    promised_over_a_gap(story)
-    assert broken(story)
-
-
-def test_a_block_is_there_as_soon_as_one_leg_of_a_mirror_has_it(story: Story) -> None:
-    story.begins(1)
-    story.begins(2)
-    story.submit(link(1, 1), disk=0)
-    story.write(link(1, 1), disk=1)
-    story.write(link(2, 2), disk=1)
-    story.flush(disk=1)
-    story.is_done(2)
-    assert broken(story) == []
-
-
-def over_a_block_never_written(story: Story, *numbers: int, txg: int | None = None) -> int:
-    """Blocks of these numbers are covered, and the operation of the last one is acknowledged."""
-    if txg is not None:
-        story.write(BLOCK)
-        story.flush()
-        story.write(uberblock(txg))
-        story.flush()
-    last = 0
-    for number in numbers:
-        story.begins(number)
-        last = story.write(link(number, number))
-    story.flush()
-    story.is_done(numbers[-1])
-    return last
-
-
-def test_a_block_that_was_never_written_is_missing(story: Story) -> None:
-    """A disk that loses a write leaves no trace of it but the gap in its chain."""
-    last = over_a_block_never_written(story, 1, 3)
-    [finding] = broken(story)
-    assert finding.uncovered == (last,)
-
-
-def test_a_chain_without_a_gap_or_with_one_that_is_committed_is_whole(tmp_path: Path) -> None:
-    for name, numbers, txg in (("a", (1, 2, 3), None), ("b", (7, 8), None), ("c", (1, 3), TXG)):
-        (tmp_path / name).mkdir()
-        story = Story(folder=tmp_path / name)
-        over_a_block_never_written(story, *numbers, txg=txg)
-        assert broken(story) == []
-
-
-def late(story: Story) -> list[Finding]:
-    found = story.findings(sync=Sync.DISABLED)
-    return [one for one in found if one.invariant is Invariant.UBERBLOCK_IS_DURABLE]
-
-
-def group(story: Story, txg: int, *, is_flushed: bool) -> tuple[int, int]:
-    """A transaction group; its first write, and its uberblock."""
-    first = story.write(BLOCK)
-    story.write(METADATA)
-    story.flush()
-    ends = story.write(uberblock(txg))
-    if is_flushed:
-        story.flush()
-    return first, ends
-
-
-def test_an_uberblock_is_flushed_before_the_next_group_writes(story: Story) -> None:
-    group(story, 5, is_flushed=True)
-    group(story, 6, is_flushed=True)
-    assert late(story) == []
-
-
-def test_an_uberblock_that_was_not_flushed_is_found_at_the_next_groups_first_write(
-    story: Story,
-) -> None:
-    _, ends = group(story, 5, is_flushed=False)
-    first, _ = group(story, 6, is_flushed=True)
-    group(story, 7, is_flushed=True)
-    wanted = Finding(invariant=Invariant.UBERBLOCK_IS_DURABLE, event=first, uncovered=(ends,))
-    assert late(story) == [wanted]
-
-
-def test_a_flush_for_the_log_covers_an_uberblock_as_well(story: Story) -> None:
-    group(story, 5, is_flushed=False)
-    story.write(link(1, 1))
-    story.flush()
-    group(story, 6, is_flushed=True)
-    assert late(story) == []
-
-
-def test_an_uberblock_of_a_disk_that_is_added_is_of_no_group(story: Story) -> None:
-    group(story, 5, is_flushed=True)
-    story.write(uberblock(0), disk=1)
-    group(story, 6, is_flushed=True)
-    assert late(story) == []
+@pytest.mark.parametrize("scene", UBERBLOCKS.values(), ids=UBERBLOCKS)
+def test_an_uberblock_is_durable_before_the_next_group(scene: str, story: Story) -> None:
+    accused = accused_of(Invariant.UBERBLOCK_IS_DURABLE, sync=Sync.DISABLED)
+    Stage(story, accused=accused, contents=LINKS).play(scene)

@@ -15,9 +15,9 @@ from suites.selftest.unit.audit_story import (
     uberblock,
     zil_block,
 )
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.phase import Phase
 from torture.oracles.audit.disk_writes import disk_writes_in
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.audit.pointed_data import Pointed, find_pointed
@@ -64,25 +64,53 @@ def pointed_in(story: Story) -> Pointed:
     return find_pointed(recording, writes, whole_on=story.whole_on)
 
 
-@pytest.mark.parametrize("is_log_first", [False, True])
-def test_an_uberblock_waits_for_no_data_of_a_later_group(story: Story, is_log_first: bool) -> None:
-    """The log and what it points to are on their way at once: either may be the first."""
-    if is_log_first:
-        write_log(story, (0, pointer(PLACE, txg=22)))
-    story.write(BLOCK, offset=PLACE)
-    story.write(uberblock(21), offset=0)
-    if not is_log_first:
-        write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    write_enough_log(story)
-    assert found(story) == []
+SECOND = Encoder(7).block(file=1, seq=1, index=1)[:512]
+BLOCKS = {
+    "1": data_of(1),
+    "1-and-2": data_of(1, 2),
+    "two-sectors": data_of(1)[:512] + SECOND.ljust(BLOCK_BYTES - 512, b"\0"),
+    "logged-1": log_with((0, data_of(1)[:512])),
+    "data-and-pointer": data_of(1) + pointing((0, pointer(PLACE, txg=22))),
+    "others-and-pointer": data_of(0) + pointing((0, pointer(PLACE, txg=22))),
+    "data-and-log": BLOCK + log_block((0, 512)),
+}
 
 
-def test_an_uberblock_waits_for_the_data_of_its_own_group(story: Story) -> None:
-    data = story.write(BLOCK, offset=PLACE)
-    write_log(story, (0, pointer(PLACE, txg=21)))
-    story.write(uberblock(21), offset=0)
-    assert found(story) == [(Invariant.TXG_IS_DURABLE, (data,))]
+def played(story: Story, scene: str, *, invariant: Invariant) -> None:
+    """With a log block that points to 9 MiB or 11 MiB, and `enough` log blocks; accuses by writes."""
+
+    def accused(story: Story) -> list[int]:
+        findings = found(story)
+        assert {kind for kind, _ in findings} <= {invariant}
+        return [event for _, uncovered in findings for event in uncovered]
+
+    verbs: Verbs = {
+        "point": lambda txg: write_log(story, (0, pointer(PLACE, txg=int(txg)))),
+        "point-to-other": lambda txg: write_log(story, (0, pointer(OTHER, txg=int(txg)))),
+        "enough": lambda: write_enough_log(story),
+    }
+    Stage(story, accused=accused, contents=BLOCKS, verbs=verbs).play(scene)
+
+
+GROUPS = {
+    "an uberblock waits for no data of a later group": (
+        "write data at 9, write uberblock:21 at 0, point 22, flush, enough, accuses"
+    ),
+    "nor where the log is there before the data": (
+        "point 22, write data at 9, write uberblock:21 at 0, flush, enough, accuses"
+    ),
+    "an uberblock waits for the data of its own group": (
+        "data=write data at 9, point 21, write uberblock:21 at 0, accuses data"
+    ),
+    "where the log points to nothing all data are a group's own": (
+        "own=write data at 9, write uberblock:21 at 0, accuses own"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", GROUPS.values(), ids=GROUPS)
+def test_a_group_needs_its_own_data(scene: str, story: Story) -> None:
+    played(story, scene, invariant=Invariant.TXG_IS_DURABLE)
 
 
 def test_data_that_nothing_points_to_are_a_groups_own(story: Story) -> None:
@@ -94,12 +122,6 @@ def test_data_that_nothing_points_to_are_a_groups_own(story: Story) -> None:
     write_enough_log(story)
     assert found(story) == [(Invariant.TXG_IS_DURABLE, (own,))]
     assert pointed_in(story).born_in == {data: 22}
-
-
-def test_where_the_log_points_to_nothing_all_data_are_a_groups_own(story: Story) -> None:
-    own = story.write(BLOCK, offset=PLACE)
-    story.write(uberblock(21), offset=0)
-    assert found(story) == [(Invariant.TXG_IS_DURABLE, (own,))]
 
 
 def test_an_older_write_of_a_reused_place_is_a_groups_own(story: Story) -> None:
@@ -127,94 +149,46 @@ def test_data_that_were_not_written_again_are_not_those_of_an_older_group(story:
     assert data.submissions == frozenset()
 
 
-def test_an_operation_is_acknowledged_when_log_and_data_are_covered(story: Story) -> None:
-    story.begins(1)
-    story.write(data_of(1), offset=PLACE)
-    write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    story.is_done(1)
-    assert found(story) == []
+ACKNOWLEDGED = {
+    "an operation is acknowledged when log and data are covered": (
+        "begin 1, write 1 at 9, point 22, flush, done 1, accuses"
+    ),
+    "an operation with uncovered data is found": (
+        "begin 1, point 22, flush, data=write 1 at 9, done 1, accuses data"
+    ),
+    "an operation whose data come after its acknowledgement is found": (
+        "begin 1, point 22, flush, done 1, data=write 1 at 9, accuses data"
+    ),
+    "an operation with an uncovered log block is found": (
+        "begin 1, write 1 at 9, flush, log=point 22, done 1, accuses log"
+    ),
+    "an older copy of a block, written before a later operation, is enough for its content": (
+        "begin 1, write 1 at 9, point 22, flush, begin 2, data=write 1-and-2 at 11, "
+        "log=point-to-other 22, done 1, accuses, done 2, accuses data log"
+    ),
+    "the older copy may be the log's, of a small write": (
+        "begin 1, write logged-1 at 1, flush, begin 2, data=write 1-and-2 at 11, "
+        "log=point-to-other 22, done 1, accuses, done 2, accuses data log"
+    ),
+    "the log's own copy of one sector says nothing of the others": (
+        "begin 1, write logged-1 at 1, flush, data=write two-sectors at 11, "
+        "log=point-to-other 22, done 1, accuses data log"
+    ),
+    "data and log that are one write, merged on its way to the disk, are both": (
+        "begin 1, merged=write data-and-pointer at 9, write uberblock:21 at 0, accuses, "
+        "done 1, accuses merged"
+    ),
+    "a log that was merged behind data is one": (
+        "write others-and-pointer at 9, begin 1, write data-and-log at 11, flush, done 1, accuses"
+    ),
+}
 
 
-def test_an_operation_with_uncovered_data_is_found(story: Story) -> None:
-    story.begins(1)
-    write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    data = story.write(data_of(1), offset=PLACE)
-    story.is_done(1)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data,))]
-    assert found(story, Sync.DISABLED) == []
-
-
-def test_an_operation_whose_data_come_after_its_acknowledgement_is_found(story: Story) -> None:
-    story.begins(1)
-    write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    story.is_done(1)
-    data = story.write(data_of(1), offset=PLACE)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data,))]
-
-
-def test_an_operation_with_an_uncovered_log_block_is_found(story: Story) -> None:
-    story.begins(1)
-    story.write(data_of(1), offset=PLACE)
-    story.flush()
-    log = write_log(story, (0, pointer(PLACE, txg=22)))
-    story.is_done(1)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (log,))]
-
-
-@pytest.mark.parametrize("is_in_log", [False, True])
-def test_an_older_copy_of_a_block_is_enough_for_its_content(story: Story, is_in_log: bool) -> None:
-    """A later operation has the same block of the volume written again, to another place.
-
-    The older copy is another version of the block, or the log holds the small write itself.
-    """
-    story.begins(1)
-    if is_in_log:
-        story.write(log_with((0, data_of(1)[:512])), offset=MIB)
-    else:
-        story.write(data_of(1), offset=PLACE)
-        write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    story.begins(2)
-    data = story.write(data_of(1, 2), offset=OTHER)
-    log = write_log(story, (0, pointer(OTHER, txg=22)))
-    story.is_done(1)
-    assert found(story) == []
-    story.is_done(2)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data, log))]
-
-
-def test_the_logs_own_copy_of_one_sector_says_nothing_of_the_others(story: Story) -> None:
-    story.begins(1)
-    story.write(log_with((0, data_of(1)[:512])), offset=MIB)
-    story.flush()
-    second = Encoder(7).block(file=1, seq=1, index=1)[:512]
-    data = story.write(data_of(1)[:512] + second.ljust(BLOCK_BYTES - 512, b"\0"), offset=OTHER)
-    log = write_log(story, (0, pointer(OTHER, txg=22)))
-    story.is_done(1)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data, log))]
-
-
-def test_data_and_log_that_are_one_write_are_both(story: Story) -> None:
-    """Adjacent writes are merged on their way to the disk; the first bytes identify neither then."""
-    story.begins(1)
-    log = pointing((0, pointer(PLACE, txg=22)))
-    merged = story.write(data_of(1) + log, offset=PLACE)
-    story.write(uberblock(21), offset=0)
-    assert found(story) == []
-    story.is_done(1)
-    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (merged,))]
-
-
-def test_a_log_that_was_merged_behind_data_is_one(story: Story) -> None:
-    story.write(data_of(0) + pointing((0, pointer(PLACE, txg=22))), offset=PLACE)
-    story.begins(1)
-    story.write(BLOCK + log_block((0, 512)), offset=OTHER)
-    story.flush()
-    story.is_done(1)
-    assert found(story) == []
+@pytest.mark.parametrize("scene", ACKNOWLEDGED.values(), ids=ACKNOWLEDGED)
+def test_an_acknowledged_operation_needs_its_log_and_its_data(scene: str, story: Story) -> None:
+    played(story, scene, invariant=Invariant.ACKNOWLEDGED_IS_DURABLE)
+    if "uberblock" not in scene:
+        assert found(story, Sync.DISABLED) == []
 
 
 @pytest.mark.parametrize("uncovered", ["", "data", "log"])
@@ -248,12 +222,8 @@ def test_a_write_after_the_datas_submission_is_not_in_it(story: Story) -> None:
 
 
 def test_data_on_their_way_for_the_log_are_the_logs_phase(story: Story) -> None:
-    write_log(story, (0, pointer(PLACE, txg=22)))
-    story.flush()
-    story.write(BLOCK, offset=PLACE)
-    assert story.phase() is Phase.ZIL_WRITTEN
-    story.write(BLOCK, offset=OTHER)
-    assert story.phase() is Phase.TXG_WRITTEN
+    scene = "point 22, flush, write data at 9, is zil-written, write data at 11, is txg-written"
+    played(story, scene, invariant=Invariant.TXG_IS_DURABLE)
 
 
 def test_data_for_the_log_begin_no_transaction_group(story: Story) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
+from suites.selftest.unit.oracles.audit_scenes import Stage
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind
 from torture.oracles.audit.due.at_risk import AtRisk, Returned, returns_in
@@ -181,63 +182,49 @@ def test_between_the_clock_bounds_nothing_is_reported(story: Story) -> None:
 @pytest.fixture
 def risked(tmp_path: Path) -> Story:
     risked = Story(folder=tmp_path)
-    commits(risked, 4, place=1)
+    risked.write(BLOCK, offset=1 << 24)
+    risked.flush()
+    risked.write(uberblock(4), offset=1 << 20)
+    risked.flush()
     return risked
 
 
-def commits(risked: Story, txg: int, *, place: int, is_covered: bool = True) -> None:
-    risked.write(BLOCK, offset=place << 24)
-    risked.flush()
-    risked.write(uberblock(txg), offset=1 << 20)
-    if is_covered:
-        risked.flush()
+ACKNOWLEDGED = "begin 1, write 1 at 64, flush, done 1"
+AT_RISK = {
+    "operations that began after the last committed group are in none": (
+        f"{ACKNOWLEDGED}, begin 2, write 2 at 64, flush, done 2, later 40",
+        AtRisk(lately=2, uncommitted=2, logged_ms=40),
+    ),
+    "a later group has them": (
+        f"{ACKNOWLEDGED}, write data at 32, group 5",
+        AtRisk(lately=1, uncommitted=0, logged_ms=None),
+    ),
+    "a group whose uberblock is not covered commits nothing": (
+        f"{ACKNOWLEDGED}, write data at 32, flush, write uberblock:5 at 1",
+        AtRisk(lately=1, uncommitted=1, logged_ms=0),
+    ),
+    "an operation that began beside a group under way is in a later one": (
+        f"write data at 32, {ACKNOWLEDGED}, write uberblock:5 at 1, flush",
+        AtRisk(lately=1, uncommitted=1, logged_ms=0),
+    ),
+    "a block of the log without a flush is as old as its write": (
+        "begin 1, write 1 at 64, done 1, later 30",
+        AtRisk(lately=1, uncommitted=1, logged_ms=30),
+    ),
+    "without a known block in the log its age is unknown": (
+        "begin 1, done 1, later 2000",
+        AtRisk(lately=0, uncommitted=1, logged_ms=None),
+    ),
+}
 
 
-def at_risk(risked: Story, *, later_ms: int = 0) -> AtRisk:
-    risked.now_ns += later_ms * 1_000_000
-    found = risked.audit_of_all(sync=Sync.STANDARD).at_risk
-    assert found is not None
-    return found
+@pytest.mark.parametrize(("scene", "at_risk"), AT_RISK.values(), ids=AT_RISK)
+def test_an_acknowledged_operation_is_at_risk_until_a_group_has_it(
+    scene: str, at_risk: AtRisk, risked: Story
+) -> None:
+    def seen(risked: Story) -> list[int]:
+        assert risked.audit_of_all(sync=Sync.STANDARD).at_risk == at_risk
+        return []
 
-
-def acknowledges(risked: Story, seq: int, *, is_flushed: bool = True) -> None:
-    risked.begins(seq)
-    risked.write(block_of(seq), offset=64 << 20)
-    if is_flushed:
-        risked.flush()
-    risked.is_done(seq)
-
-
-def test_operations_that_began_after_the_last_committed_group_are_in_none(risked: Story) -> None:
-    acknowledges(risked, 1)
-    acknowledges(risked, 2)
-    found = at_risk(risked, later_ms=40)
-    assert (found.lately, found.uncommitted, found.logged_ms) == (2, 2, 40)
-    commits(risked, 5, place=2)
-    assert at_risk(risked).uncommitted == 0
-
-
-def test_a_group_whose_uberblock_is_not_covered_commits_nothing(risked: Story) -> None:
-    acknowledges(risked, 1)
-    commits(risked, 5, place=2, is_covered=False)
-    assert at_risk(risked).uncommitted == 1
-
-
-def test_an_operation_that_began_beside_a_group_under_way_is_in_a_later_one(risked: Story) -> None:
-    risked.write(BLOCK, offset=2 << 24)
-    acknowledges(risked, 1)
-    risked.write(uberblock(5), offset=1 << 20)
-    risked.flush()
-    assert at_risk(risked).uncommitted == 1
-
-
-def test_a_block_of_the_log_without_a_flush_is_as_old_as_its_write(risked: Story) -> None:
-    acknowledges(risked, 1, is_flushed=False)
-    assert at_risk(risked, later_ms=30).logged_ms == 30
-
-
-def test_without_a_known_block_in_the_log_its_age_is_unknown(risked: Story) -> None:
-    risked.begins(1)
-    risked.is_done(1)
-    found = at_risk(risked, later_ms=2_000)
-    assert (found.lately, found.uncommitted, found.logged_ms) == (0, 1, None)
+    contents = {str(seq): block_of(seq) for seq in (1, 2)}
+    Stage(risked, accused=seen, contents=contents).play(f"{scene}, accuses")

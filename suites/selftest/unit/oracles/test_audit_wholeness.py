@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suites.selftest.unit.audit_story import Story, log_block, log_with, uberblock
+from suites.selftest.unit.audit_story import Story, log_block, log_with
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.ledger import BLOCK_SECTORS, SECTOR_BYTES
@@ -76,12 +78,74 @@ def test_the_data_of_a_real_block_are_found() -> None:
     assert len({x.volume for x in found}) == 1
 
 
-def test_an_operation_that_is_wholly_logged_is_whole(story: Story) -> None:
-    begins(story)
-    logs(story, (PLACE, written()[:BLOCK_BYTES]))
-    logs(story, (9 * MIB, written()[BLOCK_BYTES:]))
-    story.is_done(1)
-    assert lacking(story) == []
+ELSEWHERE = {
+    "split-log": log_block((0, 512), is_split=True),
+    "pointing-log": pointing((0, pointer(FIRST_BLOCK, txg=22))),
+}
+
+
+def played(story: Story, scene: str, *, invariant: Invariant) -> None:
+    """With `load` for the begin of an operation, and verbs that log its bytes from one to another."""
+
+    def log(seq: str, start: str = "0", end: str = "8192", *, place: int = PLACE) -> None:
+        logs(story, (place + int(start), written(int(seq))[int(start) : int(end)]))
+
+    def log_spoilt(at: str, start: str = "0", end: str = "8192") -> None:
+        logs(story, (PLACE + int(start), spoilt(written(), int(at))[int(start) : int(end)]))
+
+    verbs: Verbs = {
+        "load": lambda seq: begins(story, int(seq)),
+        "log": log,
+        "log-elsewhere": partial(log, place=9 * MIB),
+        "log-spoilt": log_spoilt,
+        "log-zeroes": lambda: logs(story, (PLACE, bytes(4096))),
+    }
+    accused = partial(lacking, invariant=invariant)
+    Stage(story, accused=accused, contents=ELSEWHERE, verbs=verbs).play(scene)
+
+
+WHOLE = {
+    "an operation that is wholly logged is whole": (
+        "load 1, log 1 0 4096, log-elsewhere 1 4096, done 1, accuses"
+    ),
+    "a sound copy makes up for one that is not": (
+        "load 1, log-spoilt 60, log 1 0 512, done 1, accuses"
+    ),
+    "a block that is not logged at all is found": (
+        "load 1, log 1 0 4096, done=done 1, accuses done"
+    ),
+    "an uberblock since it began vouches and one before does not": (
+        "write uberblock:5, load 1, log 1 0 4096, lacks=done 1, "
+        "load 2, submit uberblock:6, log 2 0 4096, done 2, accuses lacks"
+    ),
+    "an operation without visible sectors is not accused, as a client may compress or encrypt": (
+        "load 1, log-zeroes, done 1, accuses"
+    ),
+    "with data elsewhere in the pool no operation is accused": (
+        "load 1, log 1 0 4096, write pointing-log, flush, done 1, accuses"
+    ),
+    "with a log block split over disks no operation is accused": (
+        "write split-log, load 1, log 1 0 4096, done 1, accuses"
+    ),
+    "a sector that is cut and spoilt is found": (
+        "load 1, log-spoilt 110 0 104, log-spoilt 110 104, done=done 1, accuses done"
+    ),
+    "halves of two writes are no finding if a sound copy follows": (
+        "load 1, log 1, done 1, load 2, log 1 0 104, log 2 104, log 2, done 2, accuses"
+    ),
+    "an unmatched part of a sector is no finding": "load 1, log 1 0 4104, done 1, accuses",
+    "parts that do not meet tell nothing": (
+        "load 1, log 1 0 104, log 1 104, done 1, load 2, log 2 512, log 2 0 208, done 2, accuses"
+    ),
+    "a sector in three parts tells nothing": (
+        "load 1, log 1 0 128, log 1 384, log 1 128 384, done 1, accuses"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", WHOLE.values(), ids=WHOLE)
+def test_all_of_an_acknowledged_operation_is_logged(scene: str, story: Story) -> None:
+    played(story, scene, invariant=Invariant.LOGGED_IS_WHOLE)
 
 
 @pytest.mark.parametrize("at", [0, 20, 60, 511, 5000, 2 * BLOCK_BYTES - 1])
@@ -102,21 +166,6 @@ def test_all_garbage_behind_right_headers_is_found(story: Story) -> None:
     assert lacking(story) == [done]
 
 
-def test_a_sound_copy_makes_up_for_one_that_is_not(story: Story) -> None:
-    begins(story)
-    logs(story, (PLACE, spoilt(written(), 60)))
-    logs(story, (PLACE, written()[:SECTOR_BYTES]))
-    story.is_done(1)
-    assert lacking(story) == []
-
-
-def test_a_block_that_is_not_logged_at_all_is_found(story: Story) -> None:
-    begins(story)
-    logs(story, (PLACE, written()[:BLOCK_BYTES]))
-    done = story.is_done(1)
-    assert lacking(story) == [done]
-
-
 def test_only_the_sectors_that_an_operation_wrote_are_asked_for(story: Story) -> None:
     begins(story, more={"blocks": (4,), "sectors": (2, 3)})
     logs(story, (PLACE, written()[2 * SECTOR_BYTES : 5 * SECTOR_BYTES]))
@@ -131,43 +180,6 @@ def test_an_operation_without_load_blocks_is_not_checked(
     story: Story, more: dict[str, object]
 ) -> None:
     begins(story, more=more)
-    logs(story, (PLACE, written()[:BLOCK_BYTES]))
-    story.is_done(1)
-    assert lacking(story) == []
-
-
-def test_an_uberblock_since_it_began_vouches_and_one_before_does_not(story: Story) -> None:
-    story.write(uberblock(5))
-    begins(story, 1)
-    logs(story, (PLACE, written(1)[:BLOCK_BYTES]))
-    lacks = story.is_done(1)
-    begins(story, 2)
-    story.submit(uberblock(6))
-    logs(story, (PLACE, written(2)[:BLOCK_BYTES]))
-    story.is_done(2)
-    assert lacking(story) == [lacks]
-
-
-def test_an_operation_without_visible_sectors_is_not_accused(story: Story) -> None:
-    """A client may compress or encrypt."""
-    begins(story)
-    logs(story, (PLACE, bytes(4096)))
-    story.is_done(1)
-    assert lacking(story) == []
-
-
-def test_with_data_elsewhere_in_the_pool_no_operation_is_accused(story: Story) -> None:
-    begins(story)
-    logs(story, (PLACE, written()[:BLOCK_BYTES]))
-    story.write(pointing((0, pointer(FIRST_BLOCK, txg=22))))
-    story.flush()
-    story.is_done(1)
-    assert lacking(story) == []
-
-
-def test_with_a_log_block_split_over_disks_no_operation_is_accused(story: Story) -> None:
-    story.write(log_block((0, 512), is_split=True))
-    begins(story)
     logs(story, (PLACE, written()[:BLOCK_BYTES]))
     story.is_done(1)
     assert lacking(story) == []
@@ -201,55 +213,6 @@ def test_records_may_be_cut_at_any_multiple_of_8_bytes(
     assert lacking(story) == []
 
 
-def test_a_sector_that_is_cut_and_spoilt_is_found(story: Story) -> None:
-    begins(story)
-    data = spoilt(written(), 110)
-    logs(story, (PLACE, data[:104]))
-    logs(story, (PLACE + 104, data[104:]))
-    done = story.is_done(1)
-    assert lacking(story) == [done]
-
-
-def test_halves_of_two_writes_are_no_finding_if_a_sound_copy_follows(story: Story) -> None:
-    """A record is read when it is logged, and the place may be written in between."""
-    begins(story, 1)
-    logs(story, (PLACE, written(1)))
-    story.is_done(1)
-    begins(story, 2)
-    logs(story, (PLACE, written(1)[:104]))
-    logs(story, (PLACE + 104, written(2)[104:]))
-    logs(story, (PLACE, written(2)))
-    story.is_done(2)
-    assert lacking(story) == []
-
-
-def test_an_unmatched_part_of_a_sector_is_no_finding(story: Story) -> None:
-    begins(story)
-    logs(story, (PLACE, written()[: BLOCK_BYTES + 8]))
-    story.is_done(1)
-    assert lacking(story) == []
-
-
-def test_parts_that_do_not_meet_tell_nothing(story: Story) -> None:
-    begins(story, 1)
-    logs(story, (PLACE, written(1)[:104]))
-    logs(story, (PLACE + 104, written(1)[104:]))
-    story.is_done(1)
-    begins(story, 2)
-    logs(story, (PLACE + SECTOR_BYTES, written(2)[SECTOR_BYTES:]))
-    logs(story, (PLACE, written(2)[:208]))
-    story.is_done(2)
-    assert lacking(story) == []
-
-
-def test_a_sector_in_three_parts_tells_nothing(story: Story) -> None:
-    begins(story)
-    for start, end in ((0, 128), (384, 2 * BLOCK_BYTES), (128, 384)):
-        logs(story, (PLACE + start, written()[start:end]))
-    story.is_done(1)
-    assert lacking(story) == []
-
-
 @pytest.mark.parametrize("mode", ["raw", "files"])
 def test_on_a_bare_device_sectors_lie_as_in_their_file(story: Story, mode: str) -> None:
     story.says(event="hello", trial=7, mode=mode)
@@ -276,42 +239,33 @@ def two_writers(story: Story, *, more: dict[str, object] | None = None) -> None:
     story.is_done(1)
 
 
-def test_another_writers_block_keeps_no_operation(story: Story) -> None:
-    """As where a client drops one flush of several at a failover of its paths."""
-    two_writers(story)
-    done = story.is_done(2)
-    assert absent(story) == [done]
+TWO_WRITERS = "load 1, load 2, log 1, done 1"
+SOUGHT = {
+    "another writer's block keeps no operation, as at a failover": (
+        f"{TWO_WRITERS}, done=done 2, accuses done"
+    ),
+    "its own block keeps an operation beside another": (
+        f"{TWO_WRITERS}, log-elsewhere 2, done 2, accuses"
+    ),
+    "a group since it began may hold an operation": (
+        f"{TWO_WRITERS}, submit uberblock:6, done 2, accuses"
+    ),
+    "a group from before it holds no operation": (
+        f"write uberblock:5, flush, {TWO_WRITERS}, done=done 2, accuses done"
+    ),
+    "data elsewhere in the pool may be those of an operation": (
+        f"{TWO_WRITERS}, write pointing-log, flush, done 2, accuses"
+    ),
+    "a log that shows no data may hold any operation, and a split block may hold anything": (
+        f"load 1, log-zeroes, done 1, accuses, write split-log, {TWO_WRITERS}, done 2, accuses"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", SOUGHT.values(), ids=SOUGHT)
+def test_an_acknowledged_operation_is_in_a_covered_write(scene: str, story: Story) -> None:
+    played(story, scene, invariant=Invariant.ACKNOWLEDGED_IS_DURABLE)
     assert lacking(story) == []
-
-
-def test_its_own_block_keeps_an_operation_beside_another(story: Story) -> None:
-    two_writers(story)
-    logs(story, (9 * MIB, written(2)))
-    story.is_done(2)
-    assert absent(story) == []
-
-
-def test_a_group_since_it_began_may_hold_an_operation(story: Story) -> None:
-    two_writers(story)
-    story.submit(uberblock(6))
-    story.is_done(2)
-    assert absent(story) == []
-
-
-def test_a_group_from_before_it_holds_no_operation(story: Story) -> None:
-    story.write(uberblock(5))
-    story.flush()
-    two_writers(story)
-    done = story.is_done(2)
-    assert absent(story) == [done]
-
-
-def test_data_elsewhere_in_the_pool_may_be_those_of_an_operation(story: Story) -> None:
-    two_writers(story)
-    story.write(pointing((0, pointer(FIRST_BLOCK, txg=22))))
-    story.flush()
-    story.is_done(2)
-    assert absent(story) == []
 
 
 @pytest.mark.parametrize("more", [{"op": "unlink"}, {"what": {"x": 1}}])
@@ -319,18 +273,6 @@ def test_an_operation_without_load_blocks_is_not_sought(
     story: Story, more: dict[str, object]
 ) -> None:
     two_writers(story, more=more)
-    story.is_done(2)
-    assert absent(story) == []
-
-
-def test_a_log_that_shows_no_data_may_hold_any_operation(story: Story) -> None:
-    """A client may compress or encrypt. A block that is split over disks may hold anything, too."""
-    begins(story)
-    logs(story, (PLACE, bytes(4096)))
-    story.is_done(1)
-    assert absent(story) == []
-    story.write(log_block((0, 512), is_split=True))
-    two_writers(story)
     story.is_done(2)
     assert absent(story) == []
 

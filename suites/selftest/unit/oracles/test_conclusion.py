@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence, ledger, readback
 from torture.checkout import CHECKOUT
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
-from torture.oracles.verdict.judgement import Findings, conclude, together, with_words
+from torture.oracles.verdict.judgement import UNJUDGED, Findings, conclude, together, with_words
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
@@ -30,14 +31,14 @@ def test_a_moment_before_the_last_that_may_not_be_gone_is_a_rollback(
     moment: int, verdict: Verdict, back_ms: float | None
 ) -> None:
     found = conclude(
-        LEDGER, moment, Findings(), last=1, cut_ms=500.0, otherwise="", noun="transaction"
+        LEDGER, moment, UNJUDGED, last=1, cut_ms=500.0, otherwise="", noun="transaction"
     )
     assert (found.verdict, found.rollback_ms) == (verdict, back_ms)
 
 
 def test_without_a_moment_it_is_corrupted_and_said_why_unless_that_is_said_already() -> None:
     said, silent = (
-        conclude(LEDGER, None, Findings(), last=1, cut_ms=None, otherwise=why, noun="transaction")
+        conclude(LEDGER, None, UNJUDGED, last=1, cut_ms=None, otherwise=why, noun="transaction")
         for why in ("mixed", "")
     )
     assert (said.verdict, said.reasons) == (Verdict.CORRUPTED, ("mixed",))
@@ -47,9 +48,9 @@ def test_without_a_moment_it_is_corrupted_and_said_why_unless_that_is_said_alrea
 def test_of_many_reasons_the_first_are_shown_and_of_failures_all() -> None:
     reasons = tuple(f"reason {number}" for number in range(20))
     failures = tuple(Failed(t_ms=1.0, seq=seq, call="fsync", errno=5) for seq in (3, 4))
-    found = Findings(verdict=Verdict.CORRUPTED, reasons=reasons)
+    found = structs.replace(UNJUDGED, verdict=Verdict.CORRUPTED, reasons=reasons)
     said = with_words(found, "above all", Ledger(events=failures), noun="operation")
-    assert said == replace(
+    assert said == structs.replace(
         found,
         reasons=(
             "above all",
@@ -70,7 +71,7 @@ def test_several_loads_went_back_as_far_as_the_one_that_went_back_farthest() -> 
         found = together(pair)
         assert (found.verdict, found.rollback_ms) == (Verdict.ROLLED_BACK, 300.0)
         assert (found.acknowledged, found.lost) == (6, 2)
-    torn = Findings(verdict=Verdict.CORRUPTED, torn=1)
+    torn = structs.replace(UNJUDGED, verdict=Verdict.CORRUPTED, torn=1)
     assert together((far, torn)).rollback_ms is None, "what is left is no past"
 
 

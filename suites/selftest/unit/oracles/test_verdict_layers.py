@@ -9,11 +9,15 @@ import pytest
 from suites.selftest.unit.good_evidence import (
     EVERYTHING,
     MIXED,
+    REPAIR,
+    SCRUB,
     evidence,
+    read,
     tool,
     umount,
     without,
 )
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import (
     READBACK,
     READBACK_AFTER_REPAIR,
@@ -21,6 +25,7 @@ from torture.facts.evidence.folder import (
     Step,
     ToolOutput,
 )
+from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
@@ -130,3 +135,98 @@ def test_a_refusal_is_the_pools_unless_it_is_known_to_be_ours(
     )
     made = without(evidence(*refusals, found=None), Step.POOL_STATUS, Step.FS_MOUNT, Step.FS_CHECK)
     assert judge(made).verdict is verdict
+
+
+# A pool that is short of a disk: no damage when the trial took the disk away, else it is.
+
+_SHORT = "zpool/status-short-of-a-leg"
+
+
+def _evidence(cut: CutDocument, **status_text: str) -> Evidence:
+    status = tool(Step.POOL_STATUS, _SHORT)
+    for old, new in status_text.items():
+        assert old in status.stdout
+        status = replace(status, stdout=status.stdout.replace(old, new))
+    made = evidence()
+    kept = tuple(output for output in made.tools if output.step != Step.POOL_STATUS)
+    assert SCRUB in kept
+    return replace(made, tools=(*kept, status), cut=cut)
+
+
+def _gone(*policies: str) -> CutDocument:
+    disks = {f"slog{at}": {"policy": policy} for at, policy in enumerate(policies)}
+    return CutDocument.from_json({"disks": disks})
+
+
+def test_a_removed_leg_is_no_damage_and_is_reported() -> None:
+    finding = judge_pool(_evidence(_gone("gone", "all")))
+    assert (finding.verdict, finding.reasons) == (Verdict.INTACT, ())
+    assert "DEGRADED" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "cut", [CutDocument(), _gone("all", "torn")], ids=["old-record", "none-gone"]
+)
+def test_a_missing_leg_that_was_not_removed_is_damage(cut: CutDocument) -> None:
+    assert judge_pool(_evidence(cut)).verdict is Verdict.REPAIRED
+
+
+@pytest.mark.parametrize("state", ["FAULTED", "SUSPENDED"])
+def test_a_device_in_another_state_is_damage_though_one_was_taken_away(state: str) -> None:
+    finding = judge_pool(_evidence(_gone("gone", "all"), CANT_OPEN=state))
+    assert finding.verdict is Verdict.REPAIRED
+
+
+# A repair is judged by what it left, in whatever words it ended; but it has to have worked.
+
+REFUSED = tool(Step.FS_MOUNT, "mount/refused-needs-cleaning")
+REFUSED_AGAIN = tool(Step.FS_MOUNT_AFTER_REPAIR, "mount/refused-needs-cleaning")
+BTRFS_WORDS = """\
+parent transid verify failed on 30441472 wanted 12 found 9
+Ignoring transid failure
+ERROR: child eb corrupted: parent bytenr=30605312 item=1 parent level=1 child bytenr=30441472
+ERROR: failed to repair root items: Input/output error
+"""
+"""The output of btrfs-progs `check/main.c`, without a closing line."""
+XFS_WORDS = """\
+Metadata corruption detected at 0x55d0, inode 0x83 dinode
+
+fatal error -- couldn't map inode 131, err = 117
+"""
+"""The output of xfsprogs `repair/phase6.c` as it gives up."""
+NO_MEMORY = "ERROR: cannot allocate memory\n"
+
+
+def repaired(stderr: str, *, exit_code: int | None = 1, mounts: bool = False) -> Evidence:
+    """Of a btrfs that does not mount: a repair that ended so, and what came after it."""
+    said = replace(REPAIR[1], exit_code=exit_code, stdout="", stderr=stderr)
+    after = REPAIR[2:] if mounts else (REFUSED_AGAIN,)
+    made = evidence(REFUSED, said, *after, filesystem="btrfs", found=None)
+    made = without(made, Step.FS_UMOUNT, Step.FS_CHECK)
+    return read(made, EVERYTHING, after_repair=True) if mounts else made
+
+
+@pytest.mark.parametrize("words", [BTRFS_WORDS, "ERROR: in words of tomorrow\n", ""])
+def test_a_filesystem_that_does_not_mount_after_a_repair_is_unrepairable(words: str) -> None:
+    judgement = judge(repaired(words))
+    assert judgement.verdict is judgement.filesystem is Verdict.UNREPAIRABLE
+    assert judgement.lost == judgement.acknowledged > 0
+
+
+def test_xfs_gives_up_in_words_of_its_own() -> None:
+    said = replace(tool(Step.FS_REPAIR, "xfs/free-blocks-mend"), exit_code=1, stderr=XFS_WORDS)
+    made = evidence(REFUSED, said, REFUSED_AGAIN, filesystem="xfs", found=None)
+    judgement = judge(without(made, Step.FS_UMOUNT, Step.FS_CHECK))
+    assert judgement.verdict is Verdict.UNREPAIRABLE
+
+
+def test_a_filesystem_that_mounts_and_is_clean_afterwards_is_repaired() -> None:
+    judgement = judge(repaired(BTRFS_WORDS, mounts=True))
+    assert (judgement.verdict, judgement.lost) == (Verdict.REPAIRED, 0)
+
+
+@pytest.mark.parametrize(("words", "exit_code"), [(NO_MEMORY, 1), (BTRFS_WORDS, 137)])
+def test_a_repair_that_could_not_work_proves_no_more_than_the_refused_mount(
+    words: str, exit_code: int
+) -> None:
+    assert judge(repaired(words, exit_code=exit_code)).verdict is Verdict.REPAIRED

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.administered import CELL, OPERATIONS, cut, outputs_of, with_pool
 from suites.selftest.unit.good_evidence import MIXED, read
@@ -102,7 +103,7 @@ def test_an_operation_seen_done_before_a_second_cut_may_go_on_after_it() -> None
 def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return() -> None:
     drawn = cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0)
     earlier = Confirmation(finding="completed-is-durable at event 70", event=70, marks=5, t_ms=1.0)
-    confirmed = replace(drawn, cut=replace(drawn.cut, confirmed=earlier))
+    confirmed = replace(drawn, cut=structs.replace(drawn.cut, confirmed=earlier))
     judgement = judge(confirmed)
     assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
     unknown = judge(replace(drawn, is_cut_read=False))
@@ -193,7 +194,7 @@ def record_of(seed: int, *, outcome: str, verdict: Verdict = Verdict.INTACT) -> 
         verdicts={"pool": verdict},
         lost=0,
         administration=done,
-        judgement=replace(made.judgement, administration=outcome),
+        judgement=structs.replace(made.judgement, administration=outcome),
         error=None,
         machinery_failed=False,
     )
@@ -204,7 +205,7 @@ def test_a_record_keeps_it_and_one_without_says_nothing_of_it() -> None:
     again = TrialRecord.from_json(json.loads(json.dumps(record.as_json())))
     assert again.administration == record.administration
     assert again.judgement.administration == "going on"
-    plain = replace(record, administration=None)
+    plain = structs.replace(record, administration=None)
     assert "administration" not in plain.as_json()
     assert TrialRecord.from_json(plain.as_json()).administration is None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import EVERYTHING, STATUS, evidence, tool
 from suites.selftest.unit.made_records import changed
@@ -129,7 +130,7 @@ def test_lines_from_after_the_cut_do_not_replace_lines_from_before_it(tmp_path: 
 
 def test_a_ledger_without_its_cuts_is_cut_off(tmp_path: Path) -> None:
     assert verdict_of(store(tmp_path / "one", WHOLE[:13], cell=DIES)) is Verdict.INCONCLUSIVE
-    twice = replace(AT_CUT, second=CutDocument(t_ms=800.0))
+    twice = structs.replace(AT_CUT, second=CutDocument(t_ms=800.0))
     again = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
     one_is_gone = store(tmp_path / "two", WHOLE[:14], LAST_WORDS, again, cut=twice)
     assert verdict_of(one_is_gone) is Verdict.INCONCLUSIVE
@@ -149,8 +150,10 @@ def test_a_load_that_was_ended_says_so(tmp_path: Path) -> None:
 
 
 def test_of_an_earlier_cut_only_the_lines_before_it_have_to_be_there(tmp_path: Path) -> None:
-    earlier = replace(AT_CUT, confirmed=Confirmation(finding="f", event=7, marks=13, t_ms=400.0))
-    late = replace(earlier, marks=40)
+    earlier = structs.replace(
+        AT_CUT, confirmed=Confirmation(finding="f", event=7, marks=13, t_ms=400.0)
+    )
+    late = structs.replace(earlier, marks=40)
     assert verdict_of(store(tmp_path / "there", WHOLE[:13], cut=late)) is Verdict.INTACT
     assert verdict_of(store(tmp_path / "gone", WHOLE[:12], cut=late)) is Verdict.INCONCLUSIVE
 
@@ -202,7 +205,7 @@ def rejudged_after(
 @pytest.fixture
 def run(tmp_path: Path) -> RunLayout:
     layout = RunLayout(folder=tmp_path)
-    store(layout.evidence, WHOLE, LAST_WORDS, cut=replace(AT_CUT, audit=BROKEN))
+    store(layout.evidence, WHOLE, LAST_WORDS, cut=structs.replace(AT_CUT, audit=BROKEN))
     return layout
 
 
@@ -231,14 +234,14 @@ def test_a_finding_of_the_audit_outlives_the_cut_document(
     run: RunLayout, record: TrialRecord
 ) -> None:
     now, changes = rejudged_after(run, record=record, cut=b'{"audit": {"brok')
-    assert asdict(now.cut.audit) == asdict(BROKEN)
+    assert now.cut.audit == BROKEN
     assert changes == (f"{record.trial}: intact is inconclusive now",)
 
 
 def test_a_broken_guarantee_and_another_audit_are_changes(
     run: RunLayout, record: TrialRecord
 ) -> None:
-    sound = json.dumps(replace(AT_CUT, audit=AuditDocument(broken=0)).as_json()).encode()
+    sound = json.dumps(structs.replace(AT_CUT, audit=AuditDocument(broken=0)).as_json()).encode()
     _, (change,) = rejudged_after(run, record=record, cut=sound)
     assert "the guarantee that was broken is kept now" in change
     assert "the audit, which had 2 broken, has 0 broken now" in change
@@ -280,7 +283,7 @@ def test_a_trial_that_cannot_be_judged_is_reported_and_the_others_are_judged(
 def test_a_record_whose_name_leads_elsewhere_stays_as_it_is(
     run: RunLayout, record: TrialRecord
 ) -> None:
-    append_record(run.trials_file, replace(record, trial="../../elsewhere"))
+    append_record(run.trials_file, structs.replace(record, trial="../../elsewhere"))
     now = rejudge(run.folder)
     assert now.records[0].trial == "../../elsewhere"
     assert "no name of a folder" in now.unjudged[0]

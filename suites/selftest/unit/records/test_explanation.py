@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
@@ -23,6 +23,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.outcome_in_words import breaches_in_words
 from torture.records.record.trials import Absence, TrialRecord
 from torture.records.scoring.explanation import explanation_of, next_commands
+from torture.records.scoring.judge import judge
 from torture.records.scoring.score import score
 from torture.records.scoring.walk_in_words import layer_of, walk_in_words
 
@@ -36,7 +37,8 @@ NFS3 = next(path for path in TRIALS if path.name.startswith("intact.nfs3"))
 def explained(packed: Path, folder: Path) -> str:
     zipfile.ZipFile(packed).extractall(folder)
     record = score(folder, timings={})
-    text = explanation_of(load_evidence(folder), record)
+    evidence = load_evidence(folder)
+    text = explanation_of(evidence, record, judge(evidence).findings.observations)
     assert record.explanation == ("" if record.verdict is Verdict.INTACT else text)
     return text + "\n" + next_commands("TRIAL", has_recordings=True)
 
@@ -220,7 +222,10 @@ def test_how_many_sets_of_how_many_were_taken(sets: SetsTaken, words: str) -> No
             "although each write before the cut survived",
         ),
         (replace(_LOSS, dropped=None), "were not sought"),
-        (replace(_LOSS, dropped=(replace(_WRITE, sectors_kept=2),)), "but for its first 2 sectors"),
+        (
+            replace(_LOSS, dropped=(replace(_WRITE, sectors_kept=2),)),
+            "but for its first 2 sectors",
+        ),
     ],
 )
 def test_the_cause_of_another_loss(loss: WalkedLoss, words: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.matrix.cell_terms import must_lose

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import EVERYTHING, MIXED, OLD, evidence, tool, without
 from torture.choices.matrix.cells import Cell
@@ -137,7 +138,7 @@ def test_a_trial_with_another_setting_vouches_for_nothing_and_excuses_nothing(
     found: str, verdict: Verdict
 ) -> None:
     sound = evidence(found=found)
-    other = replace(sound.cut, not_in_effect=("at the end: export: async, not sync",))
+    other = structs.replace(sound.cut, not_in_effect=("at the end: export: async, not sync",))
     judgement = judge(replace(sound, cut=other))
     assert judgement.verdict is verdict
     assert any("export: async, not sync" in reason for reason in judgement.reasons)

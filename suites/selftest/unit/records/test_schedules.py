@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import torture.records.schedules
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
@@ -94,8 +95,8 @@ def test_damage_without_a_lost_operation_is_harm_and_a_confirmed_finding_is_in_n
     begin_all(schedule)
     for place, spec in enumerate(SPECS):
         harmed = changed(record_of(spec, "C"), lost=0)
-        cut = replace(harmed.cut, confirmed=Confirmation(finding="a finding", marks=1))
-        schedule.record_ended(spec, replace(harmed, cut=cut) if place < 9 else harmed)
+        cut = structs.replace(harmed.cut, confirmed=Confirmation(finding="a finding", marks=1))
+        schedule.record_ended(spec, structs.replace(harmed, cut=cut) if place < 9 else harmed)
         if place == 8:
             assert schedule.settled == {}
     assert schedule.settled[ASKED].answer is Answer.NO
@@ -172,7 +173,7 @@ EMPTY = CutDocument(audit=AuditDocument(under_way=0, acknowledged_lately=0))
 
 
 def an_empty_one(spec: TrialSpec) -> TrialRecord:
-    return replace(record_of(spec, "?"), cut=EMPTY)
+    return structs.replace(record_of(spec, "?"), cut=EMPTY)
 
 
 def test_an_empty_cut_is_drawn_again_with_a_seed_of_its_own() -> None:
@@ -216,10 +217,10 @@ def test_no_other_trial_is_drawn_again(outcome: str) -> None:
     for spec, cut in ((planted, EMPTY), (first, CutDocument())):
         schedule = FixedSchedule([spec])
         begin_all(schedule)
-        schedule.record_ended(spec, replace(record_of(spec, outcome), cut=cut))
+        schedule.record_ended(spec, structs.replace(record_of(spec, outcome), cut=cut))
         assert schedule.is_over
     lossy = FixedSchedule([first])
-    lossy.record_ended(first, replace(record_of(first, "L"), cut=EMPTY))
+    lossy.record_ended(first, structs.replace(record_of(first, "L"), cut=EMPTY))
     assert lossy.is_over
     until = UntilSchedule(SPECS, UNTIL)
     until.record_ended(SPECS[0], an_empty_one(SPECS[0]))

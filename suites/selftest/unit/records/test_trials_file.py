@@ -32,7 +32,6 @@ cuts = st.builds(
     disks=st.dictionaries(
         text, st.builds(DiskAtCut, policy=text, torn=st.none() | counts), max_size=2
     ),
-    others=st.dictionaries(text.map("other {}".format), counts | text, max_size=2),
 )
 records = st.builds(
     trial_record,

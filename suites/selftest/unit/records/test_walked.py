@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import MIXED, OLD, REPAIR, WONT_MOUNT, evidence, without
 from torture.choices.matrix.cells import Cell
@@ -91,7 +92,7 @@ def test_a_loss_outranks_missing_evidence() -> None:
 def test_a_loss_that_no_fresh_nas_shows_is_inconclusive() -> None:
     """The loop's own mistake, or a loss by chance: the trial never counts as intact."""
     walk = WalkDocument(recovered=5, outcomes={"intact": 4, "corrupted": 1})
-    lossy = replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
+    lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
     assert judge(evidence(walk=lossy)).verdict is Verdict.INCONCLUSIVE
     assert judge(evidence(walk=walk)).verdict is Verdict.INCONCLUSIVE, "its list is empty"
     assert judge(evidence(walk=lossy, found=MIXED)).verdict is Verdict.CORRUPTED
@@ -133,7 +134,7 @@ def test_a_walk_with_a_difference_or_too_much_unknown_is_inconclusive(
     changes: dict[str, Any], words: str
 ) -> None:
     """Whatever suite it belongs to. A loss that a fresh NAS shows stands beside it."""
-    walk = replace(_SOUND, **changes)
+    walk = structs.replace(_SOUND, **changes)
     judged = judge(evidence(walk=walk))
     assert (judged.verdict, judged.reasons) == (Verdict.INCONCLUSIVE, (words,))
     assert judge(evidence(walk=walk, found=MIXED)).verdict is Verdict.CORRUPTED
@@ -141,7 +142,7 @@ def test_a_walk_with_a_difference_or_too_much_unknown_is_inconclusive(
 
 def test_a_sound_walk_may_have_one_inconclusive_state_in_a_hundred() -> None:
     assert judge(evidence(walk=_SOUND)).verdict is Verdict.INTACT
-    unknown = replace(_SOUND, outcomes={"intact": 297, "inconclusive": 3})
+    unknown = structs.replace(_SOUND, outcomes={"intact": 297, "inconclusive": 3})
     assert judge(evidence(walk=unknown)).verdict is Verdict.INTACT
 
 
@@ -190,7 +191,7 @@ def test_a_walk_that_broke_off_keeps_its_loss_and_is_never_intact() -> None:
     judged = judge(evidence(walk=walk))
     assert judged.verdict is Verdict.INCONCLUSIVE
     assert "the walk broke off after 5 states: the NAS is gone" in judged.reasons
-    lossy = replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
+    lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
     assert judge(evidence(walk=lossy, found=MIXED)).verdict is Verdict.CORRUPTED
 
 

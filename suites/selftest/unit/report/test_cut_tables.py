@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
 
 from duckdb import DuckDBPyConnection
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.stats import binom
 
 from suites.benchmarks import campaigns

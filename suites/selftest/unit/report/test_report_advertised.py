@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
@@ -193,13 +193,25 @@ def test_a_value_of_zero_promises_nothing(tmp_path: Path) -> None:
     assert block[2].startswith("`physical_block_size`")
 
 
-def test_a_hard_mount_is_asked_by_clients_that_live(tmp_path: Path) -> None:
-    mount = {"vers": "4.2", "hard": "yes"}
-    lived = _records(2, cell="nfs4-always-noslog-files-nasonly", client=mount)
+@pytest.mark.parametrize(
+    ("choices", "client", "promise"),
+    [
+        ("nfs4-always-noslog-files", {"vers": "4.2", "hard": "yes"}, "`hard` is yes"),
+        (
+            "smb-always-noslog-files",
+            {"smb_persistent_handles": "1"},
+            "`smb_persistent_handles` is 1",
+        ),
+    ],
+)
+def test_a_mounts_promise_is_asked_of_clients_that_live(
+    choices: str, client: dict[str, str], promise: str, tmp_path: Path
+) -> None:
+    lived = _records(2, cell=f"{choices}-nasonly", client=client, writers_failed=0)
     failed = [replace(one, writers_failed=1, trial=f"{one.trial}-2") for one in lived[:1]]
-    died = _records(2, cell="nfs4-always-noslog-files-bothdie", client=mount)
-    (hard,) = _table(tmp_path, lived + failed + died)
-    assert (hard[2], hard[4][:8]) == ("`hard` is yes", "1/3 33 %")
+    died = _records(2, cell=f"{choices}-bothdie", client=client)
+    (row,) = _table(tmp_path, lived + failed + died)
+    assert (row[2], row[4][:8]) == (promise, "1/3 33 %")
 
 
 def test_a_verifier_that_outlives_its_server_breaks_its_promise(tmp_path: Path) -> None:
@@ -209,15 +221,6 @@ def test_a_verifier_that_outlives_its_server_breaks_its_promise(tmp_path: Path) 
     rest = [replace(one, trial=f"{one.trial}-2") for one in new]
     (row,) = _table(tmp_path, kept + rest)
     assert (row[2], row[4][:8]) == ("`write_verifier` is another, the same", "1/3 33 %")
-
-
-def test_persistent_handles_are_asked_by_clients_that_live(tmp_path: Path) -> None:
-    handles = {"smb_persistent_handles": "1"}
-    lived = _records(2, cell="smb-always-noslog-files-nasonly", client=handles, writers_failed=0)
-    failed = [replace(one, writers_failed=1, trial=f"{one.trial}-2") for one in lived[:1]]
-    died = _records(2, cell="smb-always-noslog-files-bothdie", client=handles)
-    (row,) = _table(tmp_path, lived + failed + died)
-    assert (row[2], row[4][:8]) == ("`smb_persistent_handles` is 1", "1/3 33 %")
 
 
 def test_atomic_units_of_nvme_are_asked_by_blocks_and_by_atomic_writes(tmp_path: Path) -> None:

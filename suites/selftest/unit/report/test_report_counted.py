@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from suites.selftest.unit.made_records import changed
@@ -79,11 +79,13 @@ def test_no_other_module_reads_the_table_of_all_records() -> None:
     [
         (walk(lost=1), True),
         (
-            replace(walk(lost=1), origin=Origin.REPLAY, repeats="a trial", trial="a trial.replay"),
+            structs.replace(
+                walk(lost=1), origin=Origin.REPLAY, repeats="a trial", trial="a trial.replay"
+            ),
             False,
         ),
-        (replace(walk(lost=1), origin=Origin.PLANTED, fault="flush-dropped"), False),
-        (replace(walk(lost=1), fault="flush-dropped"), False),
+        (structs.replace(walk(lost=1), origin=Origin.PLANTED, fault="flush-dropped"), False),
+        (structs.replace(walk(lost=1), fault="flush-dropped"), False),
     ],
     ids=["void", "replay around a cut", "planted", "walk of a planted fault"],
 )
@@ -116,7 +118,7 @@ def test_an_inconclusive_walk_accuses_nothing_and_leaves_the_cell_open(tmp_path:
 
 
 def test_a_walk_of_one_seed_in_two_runs_counts_once_and_its_breach_stays(tmp_path: Path) -> None:
-    again = replace(walk(), timings={"load": 4321})
+    again = structs.replace(walk(), timings={"load": 4321})
     runs = [
         write_run(tmp_path / "old", [walk(lost=2)], begun=OLD),
         write_run(tmp_path / "new", [again], begun=NEW),
@@ -145,7 +147,9 @@ def test_a_run_of_walks_alone_has_a_verdict_losses_and_failing_tests(tmp_path: P
 
 
 def test_the_table_at_a_runs_end_counts_walks_as_the_page_does() -> None:
-    cells = run_figures([walk(lost=7), walk(seed=2), replace(walk(lost=9, seed=3), fault="x")])
+    cells = run_figures(
+        [walk(lost=7), walk(seed=2), structs.replace(walk(lost=9, seed=3), fault="x")]
+    )
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as capture:
         console.print(outcome_table(cells, width=200))
@@ -200,9 +204,9 @@ def test_a_trial_of_another_load_is_another_trial(
 ) -> None:
     """A loss under another load was dropped as another record of the same trial."""
     (cut,) = cuts(LOSES, 1)
-    first = replace(cut, load_ms=8_000)
+    first = structs.replace(cut, load_ms=8_000)
     second = changed(
-        replace(cut, timings={"load": 9}), verdict=Verdict.ROLLED_BACK, lost=4, **other
+        structs.replace(cut, timings={"load": 9}), verdict=Verdict.ROLLED_BACK, lost=4, **other
     )
     runs = [
         write_run(tmp_path / "old", [first], begun=OLD),
@@ -220,18 +224,20 @@ def test_the_latest_judgement_of_a_try_counts_wherever_it_stands(
 ) -> None:
     (cut,) = cuts(SAFE, 1)
     accused = changed(cut, verdict=Verdict.CORRUPTED, lost=3)
-    cleared = replace(cut, load_ms=8_000, scored_s=1_800_000_000)
+    cleared = structs.replace(cut, load_ms=8_000, scored_s=1_800_000_000)
     pair = [accused, cleared] if is_copy_later else [cleared, accused]
     runs = [write_run(tmp_path / f"{place}", [one]) for place, one in enumerate(pair)]
     figures = figures_of(*runs)
     assert (figures.trials, figures.harm.events, figures.broken) == (1, 0, 0)
-    another_try = write_run(tmp_path / "again", [replace(accused, timings={"load": 9})], begun=NEW)
+    another_try = write_run(
+        tmp_path / "again", [structs.replace(accused, timings={"load": 9})], begun=NEW
+    )
     figures = figures_of(*runs, another_try)
     assert (figures.trials, figures.harm.events, figures.harm.later) == (1, 1, 1)
 
 
 def test_a_rate_says_how_many_states_of_the_suite_it_pools(tmp_path: Path) -> None:
-    made = [replace(record, engine_state="0123abcd") for record in cuts(SAFE, 3)]
+    made = [structs.replace(record, engine_state="0123abcd") for record in cuts(SAFE, 3)]
     with Store.open([write_run(tmp_path / "one", made)]) as store:
         assert not any("states of the suite" in note for note in store.notes)
     older = cuts(SAFE, 2, seed=2)

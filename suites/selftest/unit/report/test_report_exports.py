@@ -6,7 +6,6 @@ import csv
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
@@ -57,7 +57,7 @@ def hostile_records() -> list[TrialRecord]:
     return [
         changed(bad, trial=f"{text}{n}", cell=text, axes={text: text, "sync": text}, fsck=text,
                 pool_summary=text, reasons=(text, text), error=text,
-                cut=CutDocument(plan={"aim": text}, others={text: text}))
+                cut=CutDocument(plan={"aim": text, text: text}))
         for n, text in enumerate(HOSTILE)
     ]  # fmt: skip
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed, plain
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record import lines as lines_module
 from torture.records.record.lines import OlderSchemaError, UnreadableLineError, read_line
@@ -39,6 +39,9 @@ json_values = st.recursive(
 )
 
 
+Opened = Callable[[bytes], tuple[list[str], tuple[str, ...]]]
+
+
 def line_of(**fields: Any) -> bytes:
     return json.dumps(plain(SAFE, **fields)).encode()
 
@@ -48,7 +51,7 @@ def without(*fields: str) -> bytes:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Callable[[bytes], tuple[list[str], tuple[str, ...]]]:
+def opened(tmp_path: Path) -> Opened:
     """Writes a good line, these bytes, and two more good lines; gives the trials found and the notes."""
     good = [
         json.dumps(record.as_json()).encode() for record in make_records(3, cells=QUICK, seed=9)
@@ -86,6 +89,8 @@ UNREADABLE = {
     "a trial that is a number": line_of(trial=3),
     "no cell": without("cell"),
     "no verdict": without("verdict"),
+    "no figures": without("lost", "acknowledged"),
+    "half a figure": without("lost"),
     "a verdict that is a list": line_of(verdict=[]),
     "lost is a text": line_of(lost="x"),
     "lost is true": line_of(lost=True),
@@ -100,25 +105,21 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("what", list(UNREADABLE))
-def test_a_line_that_is_no_record_is_reported_and_costs_no_other(
-    what: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
-) -> None:
+def test_a_line_that_is_no_record_is_reported_and_costs_no_other(what: str, opened: Opened) -> None:
     found, notes = opened(UNREADABLE[what])
     assert found == []
     (note,) = notes
     assert note.startswith(f"run/{TRIALS_FILE}: 1 line cannot be read and is left out: line 2 (")
 
 
-def test_several_are_counted_and_the_first_is_named(
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
-) -> None:
+def test_several_are_counted_and_the_first_is_named(opened: Opened) -> None:
     _, (note,) = opened(b"\n\n".join([b"{", b"[]", b"{}"]))
     assert "3 lines cannot be read and are left out, the first of them line 2 (" in note
     assert "it is not JSON, it is not a JSON object, it has no trial" in note
 
 
 def test_a_line_without_end_is_skipped_and_not_held(
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines_module, "LINE_BYTES_MAX", 1024**2)
     found, (note,) = opened(line_of(fsck="x" * 3_500_000))
@@ -148,17 +149,8 @@ def test_an_empty_file_has_no_trials(content: bytes, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ())
     (folder / TRIALS_FILE).write_bytes(content)
     with Store.open([folder]) as store:
-        assert (
-            store.trials,
-            cell_figures(store.tallies()),
-            store.cases(most=9),
-            store.rollbacks(),
-        ) == (
-            0,
-            (),
-            (),
-            (),
-        )
+        assert store.trials == 0
+        assert not (*cell_figures(store.tallies()), *store.cases(most=9), *store.rollbacks())
 
 
 def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
@@ -168,33 +160,32 @@ def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
 def test_a_seed_may_have_64_bits_and_not_more() -> None:
     assert read_line(line_of(seed=2**64 - 1)).record.seed == 2**64 - 1
     for seed in (2**64, -1, 1.5, True, "7"):
-        reading = read_line(line_of(seed=seed))
-        assert reading.record.seed == SAFE.seed, "the trial's name has it too"
-        assert [str(odd) for odd, _ in reading.odd] == ["a field of the wrong type"]
+        with pytest.raises(UnreadableLineError, match="seed"):
+            read_line(line_of(seed=seed))
 
 
 @pytest.mark.parametrize(
     ("fields", "kept", "path"),
     [
         ({"axes": ["sync"]}, {"axes": {}}, "axes"),
-        ({"axes": {"sync": 3, "root": "zfsroot"}}, {"axes": {"root": "zfsroot"}}, "axes"),
         ({"cut": "now"}, {"cut": CutDocument()}, "cut"),
         ({"pool": 1}, {"pool": None}, "judgement.pool"),
         ({"torn": "many", "stale": 2}, {"stale": 2}, "judgement.findings.torn"),
         ({"fsck": {"said": "clean"}}, {"fsck": ""}, "judgement.fsck"),
         ({"reasons": "because"}, {"reasons": ()}, "judgement.reasons"),
         ({"reasons": ["because", 3]}, {"reasons": ()}, "judgement.reasons"),
-        (
-            {"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}},
-            {"figures": {"mb": 3.0}},
-            "judgement.findings.figures",
-        ),
-        ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}, "timings"),
+        ({"figures": {"iops": "9", "mb": 3}}, {"figures": {}}, "judgement.findings.figures"),
+        ({"timings": {"load": -3, "check": 7}}, {"timings": {}}, "timings"),
         ({"machinery_failed": "no"}, {"machinery_failed": False}, "machinery_failed"),
         (
             {"cut": {"t_ms": "noon", "phase": "idle"}},
             {"cut": CutDocument(phase="idle")},
             "cut.t_ms",
+        ),
+        (
+            {"cut": {"marks": "many", "audit": {"broken": 1}}},
+            {"cut": CutDocument(audit=AuditDocument(broken=1))},
+            "cut.marks",
         ),
     ],
 )
@@ -202,7 +193,7 @@ def test_a_bad_field_without_figures_is_left_out_and_reported(
     fields: dict[str, Any],
     kept: dict[str, Any],
     path: str,
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
+    opened: Opened,
 ) -> None:
     assert read_line(line_of(**fields)).record == changed(SAFE, **kept)
     found, (note,) = opened(line_of(**fields))
@@ -210,20 +201,10 @@ def test_a_bad_field_without_figures_is_left_out_and_reported(
     assert f"has another type than it should, and is left out: {path}" in note
 
 
-def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
-) -> None:
+def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(opened: Opened) -> None:
     assert opened(line_of(weather={"wind": [3]})) == ([SAFE.trial], ())
     bare = read_line(without("cut", "timings", "fsck", "reasons", "error")).record
     assert bare == changed(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
-
-
-def test_a_missing_figure_is_reported(
-    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
-) -> None:
-    found, (note,) = opened(without("lost", "acknowledged"))
-    assert found == [SAFE.trial]
-    assert "2 figures are missing and count as 0: acknowledged, lost (from line 2 on)" in note
 
 
 @pytest.mark.parametrize(
@@ -234,7 +215,7 @@ def test_a_missing_figure_is_reported(
     ],
 )
 def test_a_newer_schema_or_none_is_read_and_reported(
-    schema: Any, remark: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
+    schema: Any, remark: str, opened: Opened
 ) -> None:
     found, (note,) = opened(line_of(schema=schema))
     assert found == [SAFE.trial]
@@ -242,9 +223,7 @@ def test_a_newer_schema_or_none_is_read_and_reported(
 
 
 @pytest.mark.parametrize("schema", [SCHEMA - 1, 1])
-def test_a_run_of_an_older_schema_is_refused(
-    schema: int, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
-) -> None:
+def test_a_run_of_an_older_schema_is_refused(schema: int, opened: Opened) -> None:
     with pytest.raises(HarnessError, match=f"trials.jsonl has records of schema {schema}, and"):
         opened(line_of(schema=schema))
 
@@ -294,7 +273,7 @@ def test_half_a_surrogate_pair_becomes_text_that_can_be_written(text: str) -> No
     json.dumps(record.as_json(), ensure_ascii=False).encode()
 
 
-@given(field=st.sampled_from(list(TrialRecord.__dataclass_fields__)), value=json_values)
+@given(field=st.sampled_from(list(TrialRecord.names())), value=json_values)
 def test_with_anything_in_a_field_the_record_has_its_types_or_is_none(
     field: str, value: Any
 ) -> None:

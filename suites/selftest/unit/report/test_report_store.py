@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed
@@ -83,7 +84,7 @@ def test_load_figures_are_listed_by_cell_and_name(tmp_path: Path) -> None:
         for number, figures in enumerate(own)
     ]
     failed = changed(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
-    failed = replace(failed, trial=f"{intact.cell}.0009-{9:016x}")
+    failed = structs.replace(failed, trial=f"{intact.cell}.0009-{9:016x}")
     with Store.open([write_run(tmp_path / "run", [*records, failed])]) as store:
         assert store.load_figures() == (
             LoadFigure(cell=intact.cell, name="iops", median=20.0, trials=3),
@@ -169,7 +170,7 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_a
 def test_a_trials_name_leads_to_no_folder_outside_the_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     bad = next(record for record in RECORDS if record.verdict is Verdict.CORRUPTED)
-    folder = write_run(tmp_path / "run", [replace(bad, trial=name)])
+    folder = write_run(tmp_path / "run", [structs.replace(bad, trial=name)])
     (folder / "trials").mkdir()
     with Store.open([folder]) as store:
         (case,) = store.cases(most=1)
@@ -236,8 +237,9 @@ def test_duplicates_are_reported_with_those_of_another_verdict(tmp_path: Path) -
 def test_a_run_named_twice_and_by_its_link_is_one(run: Path, tmp_path: Path) -> None:
     latest = tmp_path / "latest"
     latest.symlink_to(run)
-    with Store.open([run, latest, run / TRIALS_FILE, run.parent]) as store:
-        assert (store.trials, store.notes, len(store.runs)) == (len(RECORDS), (), 1)
+    for named in ([run, latest, run / TRIALS_FILE, run.parent], [latest]):
+        with Store.open(named) as store:
+            assert (store.trials, store.notes, len(store.runs)) == (len(RECORDS), (), 1)
 
 
 def test_intervals_of_a_cell_allow_for_a_run_that_stopped_when_it_knew_enough(

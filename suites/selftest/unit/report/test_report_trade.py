@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.measured_records import (

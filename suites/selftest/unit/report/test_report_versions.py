@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run

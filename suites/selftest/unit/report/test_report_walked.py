@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.test_report_origins import LOST, RECORDS, replay_run
@@ -73,8 +74,8 @@ def test_losses_of_an_older_walk_of_a_protected_disk_may_be_of_no_cut(
         for name, kind in disks.items()
     }
     walk = WalkDocument(rule=rule, recovered=9, outcomes={"intact": 9 - lost, "corrupted": lost})
-    cut = replace(LOST.cut, disks=at_cut)
-    record = replace(walked(1, recovered=9, lost=lost), walk=walk, cut=cut)
+    cut = structs.replace(LOST.cut, disks=at_cut)
+    record = structs.replace(walked(1, recovered=9, lost=lost), walk=walk, cut=cut)
     newer = replay_run(tmp_path, "walks", record)
     words = (
         f"{LOST.cell}: {lost} walked states lost something, and may be states that no cut leaves"
@@ -148,8 +149,8 @@ def test_states_that_only_the_library_recovered_are_said_to_be(
     """Those that the kernel's ZFS recovered, too, rest on both."""
     made = walked(1, recovered=100, proven=200, lost=0)
     assert made.walk is not None
-    walk = replace(made.walk, engine="native", compared=36, given_up=4)
-    run = replay_run(tmp_path, "walks", replace(made, walk=walk))
+    walk = structs.replace(made.walk, engine="native", compared=36, given_up=4)
+    run = replay_run(tmp_path, "walks", structs.replace(made, walk=walk))
     with Store.open([original, run]) as store:
         figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
     words = answer_in_words(figures, Sensitivity(versions={}, faults=()))

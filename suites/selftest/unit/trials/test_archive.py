@@ -16,6 +16,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
@@ -23,7 +24,7 @@ from torture.facts.recording.crash_state import (
     Policy,
     write_crash_state,
 )
-from torture.facts.recording.disks import Persistence, ShelfDisk, keep_all
+from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.machines.nas.pool import pool_disks
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec

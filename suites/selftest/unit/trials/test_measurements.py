@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from msgspec import structs
 
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
@@ -130,7 +131,7 @@ def test_the_rounds_turn_and_each_job_runs_alone(tmp_path: Path) -> None:
 
 def test_a_cold_job_finds_an_empty_cache(tmp_path: Path) -> None:
     machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
-    order = replace(_ORDER, jobs=("read-4k-t1", "coldread-4k-t1"), links=("",), rounds=1)
+    order = structs.replace(_ORDER, jobs=("read-4k-t1", "coldread-4k-t1"), links=("",), rounds=1)
     machines.client.run.side_effect = lambda *argv, deadline_s: replace(
         machines._run(*argv, deadline_s=deadline_s),
         stdout=_REPORT.replace('"read"', '"trim"').replace('"write"', '"read"'),
@@ -153,7 +154,7 @@ def test_a_job_in_slow_motion_is_long_enough_for_the_modelled_machines(
 ) -> None:
     machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
     name = "syncwrite-4k-t1"
-    order = replace(_ORDER, jobs=(name,), links=("",), rounds=1, modelled_s=1)
+    order = structs.replace(_ORDER, jobs=(name,), links=("",), rounds=1, modelled_s=1)
     assert task_of(json.loads(json.dumps(as_json(order)))) == order
     unmodelled = run_unmodelled(machines.target, order, evidence)
     motions = {("", name): times}
@@ -291,7 +292,7 @@ def test_the_slow_motion_of_a_cell_knows_its_sync(
     monkeypatch.setattr(measurement, "run_unmodelled", lambda *_: {})
     monkeypatch.setattr(measurement, "find_slow_motions", find)
     disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
-    order = replace(_ORDER, slow_motion=0)
+    order = structs.replace(_ORDER, slow_motion=0)
     trial = Mock(cell=Cell.parse(name), jobs={}, disks=(disk,))
     with pytest.raises(HarnessError, match="enough"):
         measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
@@ -321,7 +322,7 @@ def test_the_document_has_the_slowest_motion_that_a_round_needed(
     monkeypatch.setattr(measurement, "_processor_times", Mock(side_effect=[[0] * 8, [1] * 8]))
     disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
     trial = Mock(cell=_CELL, jobs={}, disks=(disk,))
-    order = replace(_ORDER, slow_motion=0)
+    order = structs.replace(_ORDER, slow_motion=0)
     document = measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
     assert document.slow_motion == 60
     assert document.timers["nas:/sys/module/zfs/parameters/zfs_txg_timeout"] == "300"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.fake_workers import FakeSite, record_of
 from torture.choices.matrix.cells import Cell
@@ -219,7 +220,9 @@ def test_a_rerun_needs_only_the_record(run: Run) -> None:
     """Published runs hold no evidence."""
     [live] = draw_trials([FIRST.cell], trials=1, run_seed=9, load_ms=4000)
     plan = draw_plan(live).cut.as_json()
-    append_record(run.trials_file, replace(record_of(live, "L"), cut=CutDocument(plan=plan)))
+    append_record(
+        run.trials_file, structs.replace(record_of(live, "L"), cut=CutDocument(plan=plan))
+    )
     document = json.loads((run.folder / RUN_FILE).read_text())
     document["options"]["duration_ms"] = 4000
     (run.folder / RUN_FILE).write_text(json.dumps(document))
@@ -242,10 +245,14 @@ def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
         document["options"]["duration_ms"] = 4000
         (run.folder / RUN_FILE).write_text(json.dumps(document))
         plan = draw_plan(old).cut.as_json()
-        append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan=plan)))
+        append_record(
+            run.trials_file, structs.replace(record_of(old, "L"), cut=CutDocument(plan=plan))
+        )
         assert draw_plan(spec_of_record(evidence)).cut == draw_plan(old).cut
     run.trials_file.unlink()
-    append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan={"count": 1})))
+    append_record(
+        run.trials_file, structs.replace(record_of(old, "L"), cut=CutDocument(plan={"count": 1}))
+    )
     with pytest.raises(HarnessError, match="no version of this suite's draws"):
         spec_of_record(evidence)
 

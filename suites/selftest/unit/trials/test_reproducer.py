@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.unit.fake_workers import FakeSite, record_of
 from torture.checkout import CHECKOUT

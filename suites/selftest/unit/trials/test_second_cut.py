@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence, tool, without
 from torture.choices.matrix.cells import Cell
@@ -76,7 +77,7 @@ def test_a_plan_says_so_and_an_older_one_has_none(tmp_path: Path) -> None:
     assert plan.second is not None
     assert TrialPlan.from_json(stored) == plan
     older = {name: value for name, value in stored.items() if name != "second"}
-    assert TrialPlan.from_json(older) == replace(plan, second=None)
+    assert TrialPlan.from_json(older) == structs.replace(plan, second=None)
     (tmp_path / SPEC).write_text(json.dumps({"plan": older}))
     rerun = replace(spec, origin=Origin.RERUN, repeats="first", replay_of=str(tmp_path))
     assert plan_of(rerun).second is None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
@@ -242,7 +243,7 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     walked, states = walked_and_states(trial, cut, around)
     assert (walked.recording.folder, walked.acknowledged) == (recovery.folder, 7)
     assert states
-    of_load = replace(around, state=replace(state, recording=load.folder.resolve()))
+    of_load = replace(around, state=structs.replace(state, recording=load.folder.resolve()))
     walked, _ = walked_and_states(trial, cut, of_load)
     assert (walked.recording, walked.acknowledged) == (load, None)
 

@@ -16,9 +16,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
-from torture.facts.evidence.strict_json import json_object, number_of, whole_of
+from torture.facts.evidence.documents import Count, Document, Finite, document_or_none
+from torture.facts.evidence.strict_json import json_object
 from torture.facts.recording.events import Kind, Recording
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.log_contents import Logged
@@ -48,6 +48,17 @@ class _Reading:
     most_ns: float
 
 
+class _Line(Document, frozen=True, kw_only=True):
+    """The readings of the guest's clock in a line of the load."""
+
+    event: str = ""
+    seq: Count | None = None
+    guest_ms: Finite
+    returned_ms: Finite | None = None
+    answered_ms: Finite | None = None
+    answered_seq: Count | None = None
+
+
 def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
     """When each operation's call returned; operations without clock readings near them are left out.
 
@@ -59,20 +70,17 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
     for event in recording.events[: cut + 1]:
         if event.kind is not Kind.MARK:
             continue
-        line = json_object(recording.payload(event)) or {}
-        seq, guest_ms = whole_of(line, "seq"), number_of(line, "guest_ms")
-        if guest_ms is None:
+        line = document_or_none(_Line, json_object(recording.payload(event)))
+        if line is None:
             continue
-        readings.append(
-            _reading(line, guest_ms, at_ns=event.time_ns, received_at_ns=received_at_ns)
-        )
-        if seq is None:
+        readings.append(_reading(line, at_ns=event.time_ns, received_at_ns=received_at_ns))
+        if (seq := line.seq) is None:
             continue
         # a writer's first operation is answered twice, and an answer names only the operation
-        is_first = line.get("event") == "begin" or seq in received_at_ns
+        is_first = line.event == "begin" or seq in received_at_ns
         received_at_ns[seq] = None if is_first else event.time_ns
-        if (returned := number_of(line, "returned_ms")) is not None:
-            returned_ms[seq] = (event.time_ns, returned)
+        if line.returned_ms is not None:
+            returned_ms[seq] = (event.time_ns, line.returned_ms)
     found = {
         seq: _in_log_time(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
         for seq, (at_ns, guest_ms) in returned_ms.items()
@@ -80,16 +88,12 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
     return {seq: returned for seq, returned in found.items() if returned is not None}
 
 
-def _reading(
-    line: dict[str, Any], guest_ms: float, *, at_ns: int, received_at_ns: dict[int, int | None]
-) -> _Reading:
+def _reading(line: _Line, *, at_ns: int, received_at_ns: dict[int, int | None]) -> _Reading:
     least_ns = None
-    answered_ms = number_of(line, "answered_ms")
-    answered_seq = whole_of(line, "answered_seq")
-    answered_at_ns = None if answered_seq is None else received_at_ns.get(answered_seq)
-    if answered_ms is not None and answered_at_ns is not None:
-        least_ns = answered_at_ns - answered_ms * _NS_PER_MS
-    return _Reading(at_ns=at_ns, least_ns=least_ns, most_ns=at_ns - guest_ms * _NS_PER_MS)
+    answered_at_ns = None if line.answered_seq is None else received_at_ns.get(line.answered_seq)
+    if line.answered_ms is not None and answered_at_ns is not None:
+        least_ns = answered_at_ns - line.answered_ms * _NS_PER_MS
+    return _Reading(at_ns=at_ns, least_ns=least_ns, most_ns=at_ns - line.guest_ms * _NS_PER_MS)
 
 
 def _in_log_time(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Returned | None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Annotated
 
-from torture.facts.evidence.documents import Measure, limits, strictly
+from torture.facts.evidence.documents import Measure, Meta, strictly
 from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.verdicts import UnreadableError
 
@@ -37,7 +37,7 @@ class Run:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Printed:
     version: str
-    results: Annotated[tuple[Run, ...], limits(min_length=1)]
+    results: Annotated[tuple[Run, ...], Meta(min_length=1)]
 
 
 class Ending(StrEnum):

@@ -23,11 +23,11 @@ transaction is under way, or lazy and not durable yet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torture.facts.evidence.documents import strictly
+from torture.facts.evidence.documents import replace, strictly
 from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
 from torture.oracles.verdict.judgement import Findings, conclude, with_words
 from torture.oracles.verdict.moments import Window, union

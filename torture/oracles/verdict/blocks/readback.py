@@ -6,13 +6,13 @@ import errno
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from torture.facts.evidence.documents import limits, strictly
+from torture.facts.evidence.documents import Meta, strictly
 from torture.oracles.verdict.verdicts import read_whole
 
 SECTORS = 8
 """The number of sectors in a block, as in the guest's `blocks.py`."""
 
-Sector = int | Annotated[str, limits(pattern=r"^(zero|garbage|partial|foreign|errno|half)(:|\Z)")]
+Sector = int | Annotated[str, Meta(pattern=r"^(zero|garbage|partial|foreign|errno|half)(:|\Z)")]
 """A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`.
 
 Or `half:<n>:<m>`: it begins with operation n's data and ends with m's; 0 stands for zeros.

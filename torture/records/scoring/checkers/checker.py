@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.judgement import Findings
+from torture.oracles.verdict.judgement import UNJUDGED, Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -43,7 +43,7 @@ class LayerFinding:
     """Whether fsck repaired the filesystem: its result counts, not the state before."""
     distrusts_disk: bool = False
     """Whether a read error proves nothing: the disk may have failed beside the pool."""
-    findings: Findings = field(default_factory=Findings)
+    findings: Findings = UNJUDGED
     """The counts of the data's checker."""
 
 

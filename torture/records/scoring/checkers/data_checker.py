@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from torture.choices.workloads.protocol import Workload
 from torture.facts.evidence.folder import Evidence, Step
-from torture.oracles.verdict.judgement import Findings, together
+from torture.oracles.verdict.judgement import UNJUDGED, Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.repeated_requests import creations_that_met_their_file
 from torture.oracles.verdict.terms import Terms
@@ -39,9 +41,9 @@ def check_data(
     acknowledged = evidence.ledger.acknowledged
     found, unknown = _judge(evidence, terms, earlier, loads)
     if found is None:
-        found = Findings(lost=acknowledged if evidence.outage is not None else 0)
+        found = Findings(acknowledged=0, lost=acknowledged if evidence.outage else 0)
     if found.verdict is None or evidence.outage is not None:
-        found = replace(found, acknowledged=found.acknowledged or acknowledged)
+        found = structs.replace(found, acknowledged=found.acknowledged or acknowledged)
     return LayerFinding(
         layer=Layer.DATA,
         verdict=found.verdict,
@@ -61,7 +63,8 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
     """The findings; where an earlier layer is unknown, only those of the read-back alone."""
     pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
     if pool.verdict is Verdict.POOL_LOST or _is_gone(evidence, filesystem, loads):
-        return Findings(lost=evidence.ledger.acknowledged, reasons=_complaints(evidence)), ()
+        lost = evidence.ledger.acknowledged
+        return Findings(acknowledged=0, lost=lost, reasons=_complaints(evidence)), ()
     if pool.distrusts_disk:
         sure = [load for load in loads if load.can_ignore_read_errors]
         ignoring = replace(evidence, ignores_read_errors=True)
@@ -76,7 +79,7 @@ def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> 
         return None, unknown
     known = worst_or_none((pool.verdict, filesystem.verdict, found.verdict))
     if known is not None and known.is_loss:
-        found = replace(found, reasons=found.reasons + _complaints(evidence))
+        found = structs.replace(found, reasons=found.reasons + _complaints(evidence))
     return found, unknown
 
 
@@ -94,20 +97,24 @@ def _with_known(
     is_worse = found is not None and found.verdict is not None and found.verdict.is_damage
     if not is_worse and (why := _lost_writers(evidence, terms, loads)):
         known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
-        found = found or Findings()
-        return replace(found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why, *known))
+        found = found or UNJUDGED
+        return structs.replace(
+            found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why, *known)
+        )
     if found is not None and found.verdict is Verdict.ROLLED_BACK and terms.content_is_safe:
         sure = [load for load in loads if load.can_excuse_names]
         excused = replace(terms, excuses_names=True)
         kept, _ = _judge_loads(evidence, excused, sure, after_repair=False)
         if kept is not None and kept.verdict not in (None, Verdict.INTACT):
             reasons = (_CONTENT_LOST, *kept.reasons)
-            return replace(found, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
+            return structs.replace(
+                found, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons
+            )
     if found is None or found.verdict is not Verdict.CORRUPTED or terms.tears_sectors:
         return found
     torn, _ = _judge_repaired(evidence, replace(terms, tears_sectors=True), filesystem, loads)
     if torn is not None and torn.verdict is Verdict.INTACT:
-        return replace(found, reasons=(*found.reasons, _TORN_SECTOR))
+        return structs.replace(found, reasons=(*found.reasons, _TORN_SECTOR))
     return found
 
 
@@ -125,7 +132,7 @@ def _judge_repaired(
         return after, unknown
     # A state that needed a repair is no past state: its missing data were lost, not rolled back.
     reasons = ("acknowledged data is gone after a repair", *after.reasons)
-    corrupted = replace(after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
+    corrupted = structs.replace(after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
     return corrupted, unknown
 
 

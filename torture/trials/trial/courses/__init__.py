@@ -10,4 +10,4 @@ from torture.trials.trial.courses.protocol import Course
 def course_of(task: Task) -> Course:
     """The course of a task."""
     courses: tuple[Course, ...] = offered(__name__, "COURSE")
-    return next(course for course in courses if course.kind == task.kind)
+    return next(course for course in courses if course.task is type(task))

@@ -169,4 +169,4 @@ def _live_on(
     return None if back is None else _Returned(nas=back.nas, cut=kept.document)
 
 
-COURSE = Course(kind=Cut.kind, stages=cut_and_recover)
+COURSE = Course(task=Cut, stages=cut_and_recover)

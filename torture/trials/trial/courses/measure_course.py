@@ -16,4 +16,4 @@ def _measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None
     measure(trial, order, machines, evidence)
 
 
-COURSE = Course(kind=MeasureOrder.kind, stages=_measure, makes_recording=False)
+COURSE = Course(task=MeasureOrder, stages=_measure, makes_recording=False)

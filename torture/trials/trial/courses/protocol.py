@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from torture.records.tasks.protocol import Task
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
@@ -19,8 +20,7 @@ class Course:
     Something that does not come back after a cut is evidence, and ends the stages early.
     """
 
-    kind: str
-    """The task's."""
+    task: type[Task]
     stages: Stages
     makes_recording: bool = True
     """Whether the recording of the disks is evidence of this trial."""

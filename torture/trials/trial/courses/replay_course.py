@@ -89,4 +89,4 @@ def recovered_state(recordings: Path, *, lived: bool) -> Path:
     return next((state for state in states if state.exists()), recordings / CUT_STATE)
 
 
-COURSE = Course(kind=Replay.kind, stages=recover_again, makes_recording=False)
+COURSE = Course(task=Replay, stages=recover_again, makes_recording=False)

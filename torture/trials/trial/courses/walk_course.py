@@ -60,6 +60,6 @@ def _walked(
 
 
 COURSES = (
-    Course(kind=Walk.kind, stages=_cut_and_walk),
-    Course(kind=WalkAround.kind, stages=_walk_around, makes_recording=False),
+    Course(task=Walk, stages=_cut_and_walk),
+    Course(task=WalkAround, stages=_walk_around, makes_recording=False),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from torture.choices.matrix.axes import LAYOUT
 from torture.choices.matrix.cells import Cell

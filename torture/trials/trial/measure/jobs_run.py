@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import structs
+from msgspec.structs import replace
 
 from torture.facts.recording.disks import Profile
 from torture.facts.speed.jobs import JobEnd, SpeedJob
@@ -120,7 +123,7 @@ def run_rounds(
                     share = share_of_emulator(end, own[name])
                     measured = _measured(name, link, number, in_real_time(end, times), share)
                     yield EndedJob(
-                        job=replace(measured, link_lost=ran.lost, slow_motion=times),
+                        job=structs.replace(measured, link_lost=ran.lost, slow_motion=times),
                         # the events of a run with several jobs are of no single one
                         span=ran.span if is_counted and len(names) == 1 else None,
                         work=work_of(

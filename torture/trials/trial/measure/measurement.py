@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import SYNC

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
@@ -88,7 +90,7 @@ class StateJudge:
         earlier = self.cut_of(state)
         lived = replace(
             self._live,
-            cut=replace(self._live.cut, confirmed=earlier),
+            cut=structs.replace(self._live.cut, confirmed=earlier),
             ledger=earlier.ledger_of(self._ledger),
         )
         seen = replace(lived, tools=look.tools, readbacks=look.readbacks)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from torture.facts.evidence.walk_document import DroppedWrite, WalkedLoss
-from torture.facts.recording.crash_state import CrashState, Survivor
+from torture.facts.recording.crash_state import CrashState, Torn
 from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.legal import require_legal
 from torture.facts.recording.roles import role_of
@@ -47,17 +47,17 @@ def dropped_writes(state: DistinctState, recording: Recording) -> tuple[DroppedW
     return tuple(_described(recording, write, state.torn) for write in state.dropped)
 
 
-def _described(recording: Recording, submission: int, torn: Survivor | None) -> DroppedWrite:
+def _described(recording: Recording, submission: int, torn: Torn | None) -> DroppedWrite:
     event = recording.events[submission]
     assert event.disk is not None
     is_write = event.kind is Kind.WRITE_SUBMIT
-    is_torn = torn is not None and torn.submission == submission
+    sectors = torn[1] if torn is not None and torn[0] == submission else ()
     return DroppedWrite(
         disk=recording.disks[event.disk].name,
         role=role_of(recording.payload(event)) if is_write else event.kind,
         offset_bytes=event.offset,
         length_bytes=event.length,
-        sectors_kept=len(torn.sectors or ()) if torn is not None and is_torn else 0,
+        sectors_kept=len(sectors),
     )
 
 

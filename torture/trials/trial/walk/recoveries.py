@@ -6,8 +6,10 @@ The library never decides alone that a state lost something, and a loss by eithe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.facts.recording.crash_state import CrashState

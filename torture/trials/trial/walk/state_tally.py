@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.verdicts import Verdict

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from torture.facts.evidence.walk_document import WalkDocument
 

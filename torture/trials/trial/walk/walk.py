@@ -6,8 +6,9 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
 from torture.choices.matrix.cells import Cell

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
