@@ -15,6 +15,7 @@ from threading import Event
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.images.bases import build_base
 from torture.machines.images.initrd import read_member
+from torture.machines.images.recipes import Recipe
 from torture.machines.lab.recovery_programs import recovery_recipe
 
 CONSTANT_LOAD_GUID = "CONSTANT_LOAD_GUID"
@@ -41,28 +42,28 @@ _IN_DISKS = (
     " mark(disk, page, READ);",
 )
 _IN_LINK = ("--wrap=vdev_disk_ops", "--wrap=vdev_disk_ops,--wrap=spa_generate_load_guid")
-_REST_OF_STAGE = "\nfor name in $covered"
-"""Behind it, the other program is built, which notes the blocks that run."""
 
 
-def build_native(folder: Path) -> Path:
-    """Build the copy in an empty folder: some twenty seconds of a processor. Raises `HarnessError`."""
+def changed_recipe(folder: Path) -> Recipe:
+    """The recipe of the copy, whose sources are in this folder from now on."""
     recipe = recovery_recipe(zfs_version(DEFAULT))
-    sources, made = folder / "sources", folder / "made"
-    for place in (sources, made):
-        place.mkdir()
-    copies = {path: Path(shutil.copy(path, sources)) for path in (*recipe.programs, *recipe.stages)}
-    _change(sources / "pool.c", *_IN_SOURCE)
-    _change(sources / "disks.c", *_IN_DISKS)
-    _change(sources / "stage.sh", *_IN_LINK)
-    stage = (sources / "stage.sh").read_text()
-    assert stage.count(_REST_OF_STAGE) == 1
-    (sources / "stage.sh").write_text(stage.partition(_REST_OF_STAGE)[0] + "\npack\n")
-    copied = replace(
+    copies = {path: Path(shutil.copy(path, folder)) for path in (*recipe.programs, *recipe.stages)}
+    _change(folder / "pool.c", *_IN_SOURCE)
+    _change(folder / "disks.c", *_IN_DISKS)
+    _change(folder / "stage.sh", *_IN_LINK)
+    return replace(
         recipe,
         programs=tuple(copies[path] for path in recipe.programs),
         stages=tuple(copies[path] for path in recipe.stages),
     )
+
+
+def build_native(folder: Path) -> Path:
+    """Build the copy in an empty folder: some twenty seconds of a processor. Raises `HarnessError`."""
+    sources, made = folder / "sources", folder / "made"
+    for place in (sources, made):
+        place.mkdir()
+    copied = changed_recipe(sources)
     keep = os.open(os.devnull, os.O_RDONLY)
     try:
         log = folder / "build.log"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from suites.sensitivity.native_mutants import changed_recipe
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, FOLDER, version_names, zfs_version
 from torture.machines.images.cache import Cache
@@ -128,3 +129,11 @@ def test_programs_of_another_release_are_not_those_of_the_nas(
     built(DEFAULT, tmp_path, monkeypatch, programs=_ALL, library="2.3.8-1")
     with pytest.raises(HarnessError, match=r"have ZFS 2\.3\.8-1, the NAS 2\.3\.9"):
         guest_program(zfs_version(DEFAULT))
+
+
+def test_the_mistakes_of_its_sensitivity_still_find_their_places_in_the_sources(
+    tmp_path: Path,
+) -> None:
+    """Their own test builds the program, which no selftest has the time for."""
+    recipe = changed_recipe(tmp_path)
+    assert {path.parent for path in (*recipe.programs, *recipe.stages)} == {tmp_path}
