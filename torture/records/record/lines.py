@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import fields
@@ -34,13 +34,14 @@ _DECODER = msgspec.json.Decoder(TrialRecord)
 _Own = TypeVar("_Own", bound=Document)
 _COUNTING: dict[Any, tuple[str, ...]] = {
     TrialRecord: ("seed", "origin", "origin_run", "zfs", "where", "load_ms", "brought", "scored_s"),
-    CutDocument: (),
+    CutDocument: ("audit", "later"),
     Judgement: ("findings",),
     Findings: ("rollback_ms",),
 }
 """The fields that count, beside those that each record has: no default stands for a wrong one.
 
-The other fields of these documents are left out alone: a wrong one takes no finding with it."""
+The other fields of these documents are left out alone: a wrong one takes no finding with it.
+"""
 _TRIAL = re.compile(r"\.(\d{1,18})-[0-9a-f]{16}")
 """The end of a trial's name: its index and its seed."""
 
@@ -159,8 +160,11 @@ def _fitting(cls: type[_Own], data: dict[str, Any], odd: list[tuple[Odd, str]], 
                 raise UnreadableLineError(f"it has no {place}")
             continue
         try:
-            if own.type in _COUNTING and isinstance(data[name], dict):
-                values[name] = _fitting(own.type, data[name], odd, f"{place}.")
+            inner = next(
+                (kind for kind in (own.type, *get_args(own.type)) if kind in _COUNTING), None
+            )
+            if inner is not None and isinstance(data[name], dict):
+                values[name] = _fitting(inner, data[name], odd, f"{place}.")
             else:
                 values[name] = msgspec.convert(data[name], own.type)
         except msgspec.ValidationError as error:

@@ -78,6 +78,8 @@ NESTED: list[tuple[dict[str, Any], str]] = [
     ({"judgement": {"verdict": "intact"}}, "it has no judgement.findings"),
     ({"judgement": {"verdict": "intact", "findings": {"lost": 1}}}, "it has no .*acknowledged"),
     ({"zfs": 3}, "zfs: Expected"),
+    ({"cut": {"audit": {"broken": "1"}}}, "cut.audit: Expected"),
+    ({"cut": {"second": {"audit": {"broken": "1"}}}}, "cut.second.audit: Expected"),
     ({"where": {"linux_nas": 3}}, "where: Expected"),
 ]
 
@@ -88,8 +90,8 @@ def test_a_wrong_figure_or_identity_is_refused(fields: dict[str, Any], why: str)
         read_line(json.dumps(FULL.as_json() | fields).encode())
 
 
-def test_a_garbled_cut_is_left_out_and_reported() -> None:
+def test_a_wrong_field_of_a_cut_is_left_out_alone_and_reported() -> None:
     cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
     reading = read_line(json.dumps(FULL.as_json() | {"cut": cut}).encode())
-    assert reading.record == replace(FULL, cut=CutDocument(t_ms=3.0))
-    assert reading.odd == ((Odd.FIELD, "cut.second"),)
+    assert reading.record == replace(FULL, cut=CutDocument(t_ms=3.0, second=CutDocument(marks=4)))
+    assert reading.odd == ((Odd.FIELD, "cut.second.t_ms"),)
