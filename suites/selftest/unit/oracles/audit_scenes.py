@@ -1,7 +1,7 @@
 """Scenes of the audit's tests: a recording in words, one step after the other.
 
-A step is `[name=]verb [what] [how]`. `lost=write data on b at 8` writes to disk b at 8 MiB, and is `lost`
-from there on. A place or length is in MiB, `8K` in KiB, `512B` in bytes. The verbs:
+A step is `[name=]verb [content] [options]`. `lost=write data on b at 8` writes to disk b at 8 MiB,
+and is `lost` from there on. A place or length is in MiB, `8K` in KiB, `512B` in bytes. The verbs:
 
 - `write` and `submit`, with a content, and perhaps `fua`;
 - `flush`, `flush b`, `failing flush`, `flush begins`; `end NAME` and `fail NAME` of a submission;
@@ -86,14 +86,14 @@ class Stage:
     def _does(self, verb: str, *words: str) -> int | BlockRequest | None:
         story = self.story
         match [verb, *words]:
-            case ["write", what, *how]:
-                return story.write(self._content(what), **_how(how))
-            case ["submit", what, *how]:
-                return story.submit(self._content(what), **_how(how))
-            case ["trim", length, *how]:
-                return story.trim(length=_bytes(length), **_how(how))
-            case ["zero", length, *how]:
-                return story.zero(length=_bytes(length), **_how(how))
+            case ["write", content, *options]:
+                return story.write(self._content(content), **_options(options))
+            case ["submit", content, *options]:
+                return story.submit(self._content(content), **_options(options))
+            case ["trim", length, *options]:
+                return story.trim(length=_bytes(length), **_options(options))
+            case ["zero", length, *options]:
+                return story.zero(length=_bytes(length), **_options(options))
             case ["flush", "begins"]:
                 return story.begin_flush()
             case ["flush", *disk]:
@@ -114,16 +114,16 @@ class Stage:
                 story.now_ns += int(ms) * 1_000_000
             case ["ask", "flush"]:
                 return story.client_flushes()
-            case ["ask", place, *how]:
-                request = story.client_writes(_bytes(place), 8192 if "double" in how else 4096)
-                return replace(request, is_forced="forced" in how)
+            case ["ask", place, *options]:
+                request = story.client_writes(_bytes(place), 8192 if "double" in options else 4096)
+                return replace(request, is_forced="forced" in options)
             case _:
                 raise ValueError(f"no step of a scene: {verb} {' '.join(words)}")
         return None
 
-    def _content(self, what: str) -> bytes:
-        name, _, txg = what.partition(":")
-        return uberblock(int(txg)) if name == "uberblock" else self._contents[what]
+    def _content(self, words: str) -> bytes:
+        name, _, txg = words.partition(":")
+        return uberblock(int(txg)) if name == "uberblock" else self._contents[words]
 
 
 _UNITS = {"K": 1 << 10, "B": 1}
@@ -134,7 +134,7 @@ def _bytes(words: str) -> int:
     return int(words) << 20 if unit is None else int(words[:-1]) * unit
 
 
-def _how(words: Sequence[str]) -> dict[str, Any]:
+def _options(words: Sequence[str]) -> dict[str, Any]:
     """The disk and the offset of a request, and whether it is forced."""
     found: dict[str, Any] = {"fua": True} if "fua" in words else {}
     pairs = dict(pairwise(words))
