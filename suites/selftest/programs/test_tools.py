@@ -8,10 +8,10 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.facts.measured_runs import make_run
