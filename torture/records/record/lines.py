@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import fields
 
 from torture.errors import HarnessError
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.documents import Document
 from torture.facts.evidence.strict_json import readable, strict_json
 from torture.oracles.verdict.judgement import Findings, Judgement
@@ -34,7 +34,8 @@ _DECODER = msgspec.json.Decoder(TrialRecord)
 _Own = TypeVar("_Own", bound=Document)
 _COUNTING: dict[Any, tuple[str, ...]] = {
     TrialRecord: ("seed", "origin", "origin_run", "zfs", "where", "load_ms", "brought", "scored_s"),
-    CutDocument: ("audit", "later"),
+    CutDocument: (),
+    AuditDocument: ("broken",),
     Judgement: ("findings",),
     Findings: ("rollback_ms",),
 }

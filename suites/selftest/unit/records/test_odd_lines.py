@@ -78,8 +78,8 @@ NESTED: list[tuple[dict[str, Any], str]] = [
     ({"judgement": {"verdict": "intact"}}, "it has no judgement.findings"),
     ({"judgement": {"verdict": "intact", "findings": {"lost": 1}}}, "it has no .*acknowledged"),
     ({"zfs": 3}, "zfs: Expected"),
-    ({"cut": {"audit": {"broken": "1"}}}, "cut.audit: Expected"),
-    ({"cut": {"second": {"audit": {"broken": "1"}}}}, "cut.second.audit: Expected"),
+    ({"cut": {"audit": {"broken": "1"}}}, "cut.audit.broken: Expected"),
+    ({"cut": {"second": {"audit": {"broken": "1"}}}}, "cut.second.audit.broken: Expected"),
     ({"where": {"linux_nas": 3}}, "where: Expected"),
 ]
 
