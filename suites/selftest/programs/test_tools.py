@@ -209,21 +209,18 @@ def test_a_search_that_is_killed_leaves_neither_a_build_nor_trials(tmp_path: Pat
         "import sys; from pathlib import Path; from torture.trials.bisect import suite_trier\n"
         "suite_trier._run(('sh', '-c', 'echo $$; exec sleep 60'), Path(sys.argv[1]), deadline_s=60)"
     )
-    search = subprocess.Popen([sys.executable, "-c", code, log], cwd=CHECKOUT)
-    assert wait_until_true(
-        lambda: log.exists() and log.read_text().endswith("\n"), deadline_s=30, poll_s=0.1
-    )
-    trials = Path("/proc", log.read_text().strip(), "cmdline")
-    assert b"sleep" in trials.read_bytes()
-    search.kill()
-    search.wait(10)
-    assert wait_until_true(lambda: not _is_there(trials), deadline_s=10, poll_s=0.1)
+    with subprocess.Popen([sys.executable, "-c", code, log], cwd=CHECKOUT) as search:
+        try:
+            assert wait_until_true(lambda: _is_asleep(log), deadline_s=30, poll_s=0.1)
+        finally:
+            search.kill()
+    assert wait_until_true(lambda: not _is_asleep(log), deadline_s=10, poll_s=0.1)
 
 
-def _is_there(command: Path) -> bool:
-    """Whether a process runs; a zombie's command is empty."""
+def _is_asleep(log: Path) -> bool:
+    """Whether the process that wrote its id is a `sleep`; none has a command while it becomes one."""
     try:
-        return bool(command.read_bytes())
+        return b"sleep" in Path("/proc", log.read_text().strip(), "cmdline").read_bytes()
     except OSError:
         return False
 
