@@ -29,7 +29,7 @@ from torture.facts.zfs.versions import DEFAULT
 from torture.machines.images.source_trees import choose_zfs
 from torture.machines.nas.pool import pool_disks
 from torture.trials.plan.draw import draw_planted
-from torture.trials.trial.shared.archive import unpack_recordings
+from torture.trials.trial.shared.evidence_writer import unpack_recordings
 from torture.trials.trial.walk.engines.engine import GaveUp, Recovered
 from torture.trials.trial.walk.engines.native_engine import NativeEngine
 

@@ -23,8 +23,7 @@ from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.records.record.specs import DRAW, TrialSpec
 from torture.records.scoring.judge import judge
 from torture.trials.plan.cut_plan import Aim, CutPlan
-from torture.trials.plan.survivors import draw_disk_states
-from torture.trials.plan.trial_plan import TrialPlan
+from torture.trials.plan.trial_plan import TrialPlan, draw_disk_states
 from torture.trials.trial.check import check
 from torture.trials.trial.cut import keep_cut
 from torture.trials.trial.moment import wait_for_moment

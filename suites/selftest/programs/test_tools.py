@@ -29,8 +29,8 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import Absence, TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.score import score
+from torture.trials.bisect.asked_search import SuiteTrier
 from torture.trials.bisect.searched_versions import PackagedVersions
-from torture.trials.bisect.suite_trier import SuiteTrier
 from torture.trials.plan.draw import draw_trials
 
 DEADLINE_S = 60
@@ -206,8 +206,8 @@ def test_a_version_that_does_not_build_is_left_out_with_the_builders_words(tmp_p
 def test_a_search_that_is_killed_leaves_neither_a_build_nor_trials(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = (
-        "import sys; from pathlib import Path; from torture.trials.bisect import suite_trier\n"
-        "suite_trier._run(('sh', '-c', 'echo $$; exec sleep 60'), Path(sys.argv[1]), deadline_s=60)"
+        "import sys; from pathlib import Path; from torture.trials.bisect import asked_search\n"
+        "asked_search._run(('sh', '-c', 'echo $$; exec sleep 60'), Path(sys.argv[1]), deadline_s=60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, log], cwd=CHECKOUT) as search:
         try:

@@ -19,8 +19,7 @@ from torture.facts.recording.roles import (
     UBERBLOCK_MAGIC,
     ZIL_MAGIC_AT,
 )
-from torture.oracles.audit.audit import audit
-from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.due.completions import Completions
 from torture.oracles.audit.invariants import Audit, Finding, Invariant

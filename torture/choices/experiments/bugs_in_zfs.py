@@ -50,7 +50,6 @@ EXPERIMENTS = (
         affected=Side(cell=_FLUSHED, axes=_QUEUES, zfs="2.3.2"),
         cleared=Side(cell=_FLUSHED, axes=_QUEUES, zfs="2.3.9"),
         seen_by=Sight.AUDIT,
-        cuts=1,
     ),
     # ZFS ignores a zvol's flush that comes as a flag of a write rather than as an operation.
     #
@@ -66,7 +65,6 @@ EXPERIMENTS = (
         affected=Side(cell=_FLUSHED, zfs=FromSource(name="2.3.1", branch="zfs-2.3.1")),
         cleared=Side(cell=_FLUSHED, zfs="2.3.2"),
         seen_by=Sight.AUDIT,
-        cuts=1,
     ),
     # After the removal of a vdev ZFS frees a block that clones still need.
     #

@@ -15,7 +15,6 @@ EXPERIMENTS = (
         layer=Layer.CLIENT,
         words="the client's fsync does nothing",
         seen_by=Sight.AUDIT,
-        cuts=1,
         bound_to=frozenset({"filesystem"}),
         in_client=(
             "mkdir /tmp/empty /mnt/work && mount -t overlay -o "
@@ -29,7 +28,6 @@ EXPERIMENTS = (
         words="ext4 without barriers",
         cell="iscsi-standard-noslog-ext4-bothdie",
         seen_by=Sight.AUDIT,
-        cuts=1,
         bound_to=frozenset({"filesystem"}),
         in_client="mount -o remount,barrier=0 /mnt",
     ),
@@ -47,7 +45,6 @@ EXPERIMENTS = (
         layer=Layer.CLIENT,
         words="the load stalls",
         seen_by=Sight.EMPTY,
-        cuts=1,
         aim="anywhere",
         load_ms=20_000,
         under_load=_STOP,

@@ -16,7 +16,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="a disk drops one flush in 20",
         seen_by=Sight.AUDIT,
-        cuts=1,
         on_disks=DiskFault(drop_flush_every=20),
     ),
     # A disk acknowledges a flush 12 ms before the flush is done.
@@ -25,7 +24,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="a flush is acknowledged before its writes",
         seen_by=Sight.AUDIT,
-        cuts=1,
         on_disks=DiskFault(flush_early_ms=12),
     ),
     # A disk drops one write in ten of the intent log's blocks, and reports success.
@@ -37,7 +35,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="a disk loses one block of the log in 10",
         seen_by=Sight.AUDIT,
-        cuts=1,
         on_disks=DiskFault(lose_write_every=10, role=Role.ZIL),
     ),
     # A disturbance: one write in four of the intent log takes 60 ms longer, and others overtake it.
@@ -49,7 +46,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="one write in 4 of the log is slow",
         seen_by=None,
-        cuts=0,
         on_disks=DiskFault(slow_write_every=4, slow_write_ms=60, role=Role.ZIL),
     ),
     # A disk drops every flush behind an uberblock, and reports success.
@@ -61,7 +57,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="a disk drops the flush behind each uberblock",
         seen_by=Sight.AUDIT,
-        cuts=1,
         on_disks=DiskFault(drop_flush_every=1, role=Role.UBERBLOCK),
     ),
     # A disk drops one write in fifty, and reports success.

@@ -12,7 +12,6 @@ EXPERIMENTS = (
         words="the clocks are two days apart",
         cell="iscsi-always-noslog-btrfs-nasonly",
         seen_by=None,
-        cuts=0,
         in_nas="date --utc --set '+1 day'",
         in_client="date --utc --set '-1 day'",
     ),
@@ -23,7 +22,6 @@ EXPERIMENTS = (
         words="NAS and client are busy with something else",
         cell="iscsi-always-noslog-btrfs-nasonly",
         seen_by=None,
-        cuts=0,
         in_nas=_BUSY,
         in_client=_BUSY,
     ),
@@ -37,7 +35,6 @@ EXPERIMENTS = (
         words="the log device leaves and joins again under the load",
         cell="iscsi-always-plp-ext4-bothdie",
         seen_by=None,
-        cuts=0,
         bound_to=frozenset({"slog"}),
         load_ms=8_000,
         in_nas=(
@@ -52,7 +49,6 @@ EXPERIMENTS = (
         words="the NAS is back after 60 s",
         cell="iscsi-always-noslog-btrfs-nasonly",
         seen_by=None,
-        cuts=0,
         before_import="sleep 60",
     ),
     # The emulator of the NAS stands still for 12 s under the load: initiators wait longer than
@@ -63,7 +59,6 @@ EXPERIMENTS = (
         words="the NAS stood still for 12 s before the cut",
         cell="iscsi-always-noslog-btrfs-nasonly",
         seen_by=None,
-        cuts=0,
         nas_stands_still_ms=12_000,
     ),
 )

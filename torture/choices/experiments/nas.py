@@ -36,7 +36,6 @@ EXPERIMENTS = (
         words="COMMIT is answered and nothing committed",
         cell="nfs3-standard-noslog-files-bothdie",
         seen_by=Sight.AUDIT,
-        cuts=1,
         amounts_to={"nfs_export": "export_async"},
         in_nas=f"exportfs -o {_OPTIONS} '*:{DIRECTORY}' && exportfs -v | grep -q async",
     ),
@@ -51,7 +50,6 @@ EXPERIMENTS = (
         words="LIO's backstore is write back",
         cell="iscsi-always-noslog-ext4-nasonly",
         seen_by=Sight.AUDIT,
-        cuts=1,
         bound_to=frozenset({"transport"}),
         in_nas=_SERVE_FROM_CACHE,
     ),
@@ -62,7 +60,6 @@ EXPERIMENTS = (
         words="the volume is half as long after import",
         cell="iscsi-always-noslog-raw-bothdie",
         seen_by=Sight.DATA,
-        cuts=1,
         bound_to=frozenset({"filesystem"}),
         before_import=_zpool_that(
             '/zpool.real "$@" && case $1 in import) '
@@ -78,7 +75,6 @@ EXPERIMENTS = (
         layer=Layer.NAS,
         words="the NAS hangs at import",
         seen_by=Sight.POOL,
-        cuts=1,
         before_import=_zpool_that("sleep 600"),
         import_patience_s=20,
     ),
@@ -88,7 +84,6 @@ EXPERIMENTS = (
         layer=Layer.NAS,
         words="the NAS panics at import",
         seen_by=Sight.POOL,
-        cuts=1,
         before_import=_zpool_that("echo c > /proc/sysrq-trigger; sleep 600"),
     ),
     # The pool is imported, and its volume is gone.
@@ -97,7 +92,6 @@ EXPERIMENTS = (
         layer=Layer.NAS,
         words="the volume is gone after import",
         seen_by=Sight.POOL,
-        cuts=1,
         before_import=_zpool_that(
             '/zpool.real "$@" && case $1 in import) zfs destroy tank/vm;; esac'
         ),

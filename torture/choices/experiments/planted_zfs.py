@@ -27,7 +27,6 @@ EXPERIMENTS = (
         words="free blocks are used again as soon as they may be",
         cell="iscsi-standard-noslog-btrfs-bothdie",
         seen_by=None,
-        cuts=0,
         load_ms=30_000,
         zfs="2.3.9+first_fit",
     ),
@@ -60,7 +59,6 @@ EXPERIMENTS = (
         words="a transaction group is not flushed before its uberblock",
         cell="iscsi-standard-noslog-ext4-bothdie",
         seen_by=Sight.AUDIT,
-        cuts=1,
         zfs="2.3.9+group_not_flushed",
     ),
     # ZFS whose commits do not wait for the log blocks before theirs (`zil_lwb_set_zio_dependency`,
@@ -103,7 +101,6 @@ EXPERIMENTS = (
         words="uberblocks are not flushed",
         cell="iscsi-standard-noslog-ext4-bothdie",
         seen_by=Sight.AUDIT,
-        cuts=1,
         zfs="2.3.9+uberblock_not_flushed",
     ),
 )

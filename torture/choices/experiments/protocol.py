@@ -58,8 +58,8 @@ class _Predicted:
     seen_by: Sight | None
     """Predicted: the check that sees it. None for a disturbance, which looks bad and in which no check
     may see anything."""
-    cuts: int
-    """Predicted: after so many cuts it is seen with 95 % confidence; 0 for a disturbance."""
+    cuts: int = 1
+    """Predicted: after so many cuts it is seen with 95 % confidence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

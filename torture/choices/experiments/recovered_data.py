@@ -27,7 +27,6 @@ EXPERIMENTS = (
         layer=Layer.DATA,
         words="one byte of a recovered file is changed",
         seen_by=Sight.DATA,
-        cuts=1,
         before_read_back=(
             "file=$(ls -S /mnt/load/* | head -n 1) && "
             "old=$(od -An -tu1 -j 1000 -N 1 $file) && "
@@ -42,7 +41,6 @@ EXPERIMENTS = (
         words="garbage lies where nothing was written",
         cell="iscsi-always-noslog-raw-bothdie",
         seen_by=Sight.DATA,
-        cuts=1,
         bound_to=frozenset({"filesystem"}),
         before_read_back=(
             "dd if=/dev/urandom of={device} bs=1M seek=300 count=4 conv=notrunc,fsync"
@@ -54,7 +52,6 @@ EXPERIMENTS = (
         layer=Layer.DATA,
         words="a file from before the load is gone",
         seen_by=Sight.DATA,
-        cuts=1,
         before_read_back="rm /mnt/load-before/3 && sync -f /mnt",
     ),
     # The second copy of a block of btrfs's metadata is lost; the first copy is intact.
@@ -69,7 +66,6 @@ EXPERIMENTS = (
         words="the second copy of btrfs's metadata is lost",
         cell="iscsi-always-noslog-btrfs-bothdie",
         seen_by=Sight.FILESYSTEM,
-        cuts=1,
         bound_to=frozenset({"filesystem"}),
         before_mount=_LOSE_COPY,
     ),
@@ -84,7 +80,6 @@ EXPERIMENTS = (
         words="the root's superblocks are wiped",
         cell="iscsi-always-noslog-ext4-boot-bothdie",
         seen_by=Sight.FILESYSTEM,
-        cuts=1,
         bound_to=frozenset({"root"}),
         before_mount=_WIPE_SUPERBLOCKS,
     ),

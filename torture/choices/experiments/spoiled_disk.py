@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -92,21 +93,25 @@ def _misdirected(certain: CertainContent) -> tuple[Patch, ...]:
     )
 
 
+_Untouched = partial(
+    Fault,
+    layer=Layer.DISK,
+    seen_by=Sight.POOL,
+    bound_to=frozenset({"layout"}),
+    in_client=_WRITE_UNTOUCHED,
+    in_nas=_COMMIT,
+)
+"""A fault in the file that stays untouched once it is in the pool."""
+
 EXPERIMENTS = (
     # One bit of a block of data is flipped after the cut.
     #
     # The block belongs to a file that stays untouched once it is in the pool. The intent log's
     # replay may rewrite any other block before it is read.
-    Fault(
+    _Untouched(
         name="bit-flipped",
-        layer=Layer.DISK,
         words="one bit flips on a disk",
         cell="iscsi-always-noslog-btrfs-bothdie",
-        seen_by=Sight.POOL,
-        cuts=1,
-        bound_to=frozenset({"layout"}),
-        in_client=_WRITE_UNTOUCHED,
-        in_nas=_COMMIT,
         spoiler=_flipped,
     ),
     # A read after the reboot gives a block's old content, although a flush covered the newer write.
@@ -123,7 +128,6 @@ EXPERIMENTS = (
         layer=Layer.DISK,
         words="a disk reads a block of the log as it was",
         seen_by=Sight.DATA,
-        cuts=1,
         bound_to=frozenset({"layout"}),
         aim="acknowledged",
         spoiler=_stale,
@@ -131,16 +135,10 @@ EXPERIMENTS = (
     # One sector of a flushed write is old after the cut; the rest of the write is there.
     #
     # Its block is of the untouched file, as for a flipped bit.
-    Fault(
+    _Untouched(
         name="sector-torn",
-        layer=Layer.DISK,
         words="a sector of a flushed write is old",
         cell="iscsi-always-noslog-btrfs-bothdie",
-        seen_by=Sight.POOL,
-        cuts=1,
-        bound_to=frozenset({"layout"}),
-        in_client=_WRITE_UNTOUCHED,
-        in_nas=_COMMIT,
         spoiler=_torn,
     ),
     # A flushed block of data was written over another block, and not to its own place.
@@ -148,16 +146,10 @@ EXPERIMENTS = (
     # Two blocks are wrong: the overwritten one, and the block's own place with its old content. Both
     # are of the untouched file. The intent log's replay may rewrite others before they are read: of
     # 10 cuts that took the last data, 8 were seen.
-    Fault(
+    _Untouched(
         name="write-misdirected",
-        layer=Layer.DISK,
         words="a disk writes a block to another place",
         cell="iscsi-standard-noslog-btrfs-bothdie",
-        seen_by=Sight.POOL,
-        cuts=1,
-        bound_to=frozenset({"layout"}),
-        in_client=_WRITE_UNTOUCHED,
-        in_nas=_COMMIT,
         spoiler=_misdirected,
     ),
 )

@@ -34,8 +34,7 @@ from torture.facts.axes.sync import NfsExport, Sync
 from torture.facts.recording.disks import Persistence
 from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.invariants import Invariant
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.guarantee import Guarantee, Terms
 
 
 def acknowledged_sync_of(cell: Cell) -> Sync:

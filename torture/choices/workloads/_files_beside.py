@@ -9,8 +9,8 @@ from torture.choices.workloads._beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Command, Place, Surroundings
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.strict_json import strict_json
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 _NUMBERS_MAX = 12

@@ -12,7 +12,7 @@ from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Su
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.verdicts import UnreadableError
 from torture.oracles.verdict.whole_ledger import whole_ledger
 

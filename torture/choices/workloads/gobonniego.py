@@ -26,8 +26,8 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_end,
     parse_runs,
 )
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 NAME = "gobonniego"

@@ -14,11 +14,12 @@ from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
-from torture.oracles.verdict.blocks.earlier_data import not_as_before, with_data_from_before
-from torture.oracles.verdict.blocks.oracle import consult
-from torture.oracles.verdict.blocks.readback import parse_readback
+from torture.oracles.verdict.blocks.oracle import consult, not_as_before, with_data_from_before
+from torture.oracles.verdict.blocks.readback import (
+    parse_readback,
+)
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
 
 _FILE_BLOCKS_MAX = 32
 """128 KiB. The read-back of a bare device reads all of it, so its regions are shorter."""

@@ -19,8 +19,8 @@ from torture.choices.workloads._guest_load import read_of
 from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_seen import parse_trees
 

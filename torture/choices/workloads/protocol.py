@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from torture.errors import HarnessError
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.terms import Terms
 
 Command = tuple[str, ...]
 

@@ -6,15 +6,45 @@ motion is divided by N, so all times are real ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Self
 
 from torture.facts.evidence.documents import Count, Document, Measure, field
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
-from torture.facts.speed.busy_time import Span, length_of, shared_by, union_of
 from torture.facts.speed.written_places import WAITED_FOR, PathPlace, PoolShape, places_of_writes
+
+Span = tuple[int, int]
+"""From a submission to its completion, in nanoseconds."""
+
+
+def union_of(spans: Iterable[Span]) -> list[Span]:
+    """The same time as disjoint spans, ascending; empty spans are left out."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length_of(union: Iterable[Span]) -> int:
+    """The time of disjoint spans."""
+    return sum(end - start for start, end in union)
+
+
+def shared_by(one: Sequence[Span], other: Sequence[Span]) -> int:
+    """The time that is in both unions.
+
+    Of two unions' time together, each moment in both counts twice. So it is the excess over the
+    union of both.
+    """
+    return length_of(one) + length_of(other) - length_of(union_of([*one, *other]))
+
 
 _NS_PER_MS = 1e6
 _DIGITS = 6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -16,8 +16,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.audit_terms import AuditTerms
-from torture.oracles.audit.commits import Commits, Groups
+from torture.oracles.audit.commits import LATE_MS, Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
 from torture.oracles.audit.due.at_risk import AtRisk, Returned, at_risk_in, returns_in
@@ -31,6 +30,35 @@ from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed_data import Pointed, disks_in, find_pointed, places_of
 from torture.oracles.audit.vdevs.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.vdevs.members import Members
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditTerms:
+    """The terms; by default those of a zvol on disks of which each holds whole blocks."""
+
+    sync: Sync
+    """Unless disabled, an acknowledgement means that the ZIL, or a transaction group, is durable."""
+    completed_sync: Sync | None = None
+    """The level for completed block requests; None: the same."""
+    waived: Mapping[Invariant, int] = field(default_factory=dict)
+    """Invariants that the cell's own settings break, and the event from which on they do. From there
+    the audit only counts their violations."""
+    whole_on: Collection[str] | None = None
+    """The disks that each hold whole data blocks at one place. Empty where blocks are split over disks;
+    None: all disks."""
+    writes_once: bool = True
+    """Whether the client's filesystem writes no second copy of its data
+    (`torture.choices.filesystems.protocol`). Only then must every log block with these data be
+    covered."""
+    names_are_volatile: bool = False
+    """Whether an acknowledgement covers only the blocks that it names."""
+    length_shows_metadata: bool = True
+    """Whether a write's length distinguishes metadata from data (`torture.facts.recording.roles`)."""
+    only_groups_write: bool = True
+    """Whether only transaction groups and the ZIL write, and no resilver. Then a committed group vouches
+    for everything before its first write, otherwise before its uberblock."""
+    late_ms: int = LATE_MS
+    """How long after an acknowledgement a group may begin (`torture.oracles.audit.commits`)."""
 
 
 def audit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torture.facts.evidence.folder import CUT, Evidence, Step
 from torture.facts.evidence.ledger import Hello
-from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.verdicts import UnreadableError
 
 

@@ -25,9 +25,9 @@ from torture.choices.workloads import with_those_beside
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.walk_document import WALK
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.repeated_requests import repeated_as_done
-from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, standing, worst, worst_or_none
 from torture.records.record.trials import Origin
 from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding

@@ -61,11 +61,10 @@ from torture.report.figures.wording import (
 )
 from torture.report.page import charts
 from torture.report.page.documented_findings import known_findings
+from torture.report.page.evidence_excerpts import Timeline, ToolExcerpt, timeline_of, words_of
 from torture.report.page.promises import advertised_values
 from torture.report.page.story import Incident, story_of
 from torture.report.page.sweep_charts import drawn_sweep
-from torture.report.page.timeline import Timeline, timeline_of
-from torture.report.page.tool_words import ToolExcerpt, words_of
 from torture.report.page.vega import PHONE, WIDE, Frame
 from torture.report.reading.database import Case
 from torture.report.reading.runs import folder_in_words

@@ -30,21 +30,19 @@ from torture.report.reading.tally import (
     TrialKind,
     Worth,
 )
-from torture.report.reading.trial_conditions import (
+from torture.report.reading.trial_notes import (
     accelerators,
     kernels,
     notes_on_accelerators,
-    notes_on_kernels,
-    notes_on_states,
-    notes_on_versions,
-    zfs_versions,
-)
-from torture.report.reading.trial_notes import (
     notes_on_confirmations,
+    notes_on_kernels,
     notes_on_lower_bounds,
     notes_on_manifests,
     notes_on_older_rules,
     notes_on_repeats,
+    notes_on_states,
+    notes_on_versions,
+    zfs_versions,
 )
 from torture.report.reading.walks import notes_on_walks, walked_by_cell
 

@@ -100,6 +100,15 @@ def _folded(cell: str, columns: int) -> str:
     return "\n".join(lines)
 
 
+def outage_lines(cells: Sequence[CellFigures]) -> list[str]:
+    """A line for each cell with operations acknowledged while there was no NAS."""
+    return [
+        f"{figures.cell}: acknowledged while there was no NAS: {figures.acknowledged_in_outage}"
+        for figures in cells
+        if figures.acknowledged_in_outage
+    ]
+
+
 def fallen_lines(fallen: Sequence[Fallen]) -> list[str]:
     """How many cuts had writes to lose, and their phases, the most frequent first; of none, nothing."""
     of = sum(own.cuts for own in fallen)

@@ -25,7 +25,7 @@ from torture.records.record.outcome_in_words import outcome_in_full
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
-from torture.trials.trial.shared.archive import pack, unpack_recordings
+from torture.trials.trial.shared.evidence_writer import pack, unpack_recordings
 
 
 class EvidencePolicy(StrEnum):

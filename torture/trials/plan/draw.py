@@ -86,7 +86,7 @@ def draw_planted(
 
 def cuts_of(fault: Fault, *, trials: int) -> int:
     """The number of a fault's cuts: so many times its prediction, which chance misses in 5 %."""
-    return trials * max(1, fault.cuts)
+    return trials * fault.cuts
 
 
 def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:

@@ -25,8 +25,7 @@ from torture.trials.replay.serve import REFUSED
 from torture.trials.trial.courses.replay_course import recovered_state
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import attach_again
-from torture.trials.trial.shared.archive import unpack_recordings
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter, unpack_recordings
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import PATIENCE_S
 from torture.trials.trial.shared.trial import Trial

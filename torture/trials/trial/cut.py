@@ -30,8 +30,7 @@ from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.machines.nas.settings import LAYOUT
-from torture.oracles.audit.audit import audit
-from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.invariants import Audit
 from torture.trials.plan.trial_plan import SecondCut
 from torture.trials.trial.administer import issued_seq_in

@@ -10,6 +10,5 @@ EXPERIMENT = Fault(
     words="a dummy fault",
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
-    cuts=1,
     in_nas="plant-dummy",
 )

@@ -13,5 +13,4 @@ EXPERIMENT = KnownBug(
         cell="iscsi-always-plp-ext4-bothdie", zfs=FromSource(name="9.9.10", branch="nine")
     ),
     seen_by=Sight.AUDIT,
-    cuts=1,
 )

@@ -19,7 +19,7 @@ from torture.choices.workloads.protocol import Place, Surroundings
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Ledger
-from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 FILES = 90

@@ -15,7 +15,7 @@ from torture.facts.evidence.requests import (
     clock_of,
     parse_trace,
 )
-from torture.facts.speed.busy_time import Span, length_of, shared_by, union_of
+from torture.facts.speed.write_path import Span, length_of, shared_by, union_of
 
 RECORDED = (Path(__file__).parents[2] / "recorded" / "qemu" / "disk-trace.txt").read_text()
 HOUR_NS = 3_600_000_000_000

@@ -34,7 +34,7 @@ from torture.facts.recording.model import survivors, writes_until
 from torture.facts.states import states as states_module
 from torture.facts.states.states import distinct_states, sets_taken
 from torture.facts.states.survivor_sets import survivor_sets
-from torture.trials.plan.survivors import draw_disk_states
+from torture.trials.plan.trial_plan import draw_disk_states
 
 PLP, VOLATILE = Persistence.PLP, Persistence.VOLATILE
 OF_PROTECTED = {"data0": PLP, "data1": VOLATILE}

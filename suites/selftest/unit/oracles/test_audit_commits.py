@@ -7,8 +7,7 @@ import pytest
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import load_sectors_in
-from torture.oracles.audit.audit import audit
-from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
 

@@ -14,8 +14,7 @@ from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock, zil
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind, RecordedDisk
 from torture.oracles.audit import disk_writes
-from torture.oracles.audit.audit import audit
-from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.vdevs.labels import is_partition_table, is_probe
 

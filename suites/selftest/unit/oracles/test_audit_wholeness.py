@@ -20,8 +20,7 @@ from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.ledger import BLOCK_SECTORS, SECTOR_BYTES
 from torture.facts.recording.intent_log import logged_data_in
-from torture.oracles.audit.audit import audit
-from torture.oracles.audit.audit_terms import AuditTerms
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.invariants import Invariant
 from vmimages.client.load import blocks
 from vmimages.client.load.blocks import BLOCK_BYTES, Encoder

@@ -15,9 +15,12 @@ from suites.selftest.unit.oracles.oracle_story import Story
 from suites.selftest.unit.oracles.tree_ledgers import START, judged, ledger_of, left_by
 from torture.choices.workloads.ledger import Ledger as LedgerLoad
 from torture.facts.evidence.ledger import Event, Hello, Ledger, parse_ledger
-from torture.oracles.verdict.blocks.earlier_data import not_as_before, with_data_from_before
-from torture.oracles.verdict.blocks.oracle import consult
-from torture.oracles.verdict.blocks.readback import BesideSeen, Readback, parse_readback
+from torture.oracles.verdict.blocks.oracle import consult, not_as_before, with_data_from_before
+from torture.oracles.verdict.blocks.readback import (
+    BesideSeen,
+    Readback,
+    parse_readback,
+)
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import beside

@@ -27,7 +27,6 @@ from torture.report.reading.runs import find_run, folder_in_words
 from torture.report.reading.text import shell_word
 from torture.report.terminal.comparison_table import print_cell_comparison, print_run_comparison
 from torture.report.terminal.outcome_table import outcome_table
-from torture.report.terminal.worth_table import worth_table
 from torture.report.write import build_report
 
 NAMES = ("iscsi-always-noslog-btrfs-bothdie", "iscsi-standard-noslog-btrfs-bothdie")
@@ -107,7 +106,7 @@ def test_a_time_or_speed_of_any_size_is_shown_in_few_digits(
     _, _, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
     assert {cell["rollback_ms"]["most"] for cell in exported["cells"]} == {huge}
     cells = figures_of(TrialRecord.from_json(line) for line in lines)
-    Console(width=300).print(outcome_table(cells, width=300), worth_table(cells))
+    Console(width=300).print(outcome_table(cells, width=300))
     texts = [capsys.readouterr().out]
     for file in (tmp_path / "out").rglob("*"):
         with suppress(UnicodeDecodeError):

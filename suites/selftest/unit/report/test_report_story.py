@@ -15,9 +15,8 @@ from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Step, ToolOutput, a
 from torture.facts.evidence.ledger import cut_mark
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.report.page.evidence_excerpts import timeline_of, words_of
 from torture.report.page.story import story_of
-from torture.report.page.timeline import timeline_of
-from torture.report.page.tool_words import words_of
 
 KERNEL_IS_BEHIND_MS = 13_000
 """The guest's clock began so much later than the trial's."""

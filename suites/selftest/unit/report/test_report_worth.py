@@ -1,4 +1,4 @@
-"""A cell's worth, on the page, in the tables and in a terminal: medians, or none."""
+"""A cell's worth, on the page and in the tables: medians, or none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report_records import figures_of, make_records, write_run
+from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
@@ -22,7 +21,7 @@ from torture.report.figures.wording import latency_in_words, speed_in_words
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.report.reading.tally import Worth
-from torture.report.terminal.worth_table import outage_lines, worth_table
+from torture.report.terminal.outcome_table import outage_lines
 
 CELL = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 OTHER = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
@@ -98,25 +97,14 @@ def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
     assert figures.worth == Worth()
     assert not figures.worth.is_known
     assert "durable per second" not in page
-    assert worth_table(figures_of(records)) is None
 
 
-def test_the_page_and_the_terminal_say_how_fast_and_how_it_was_made(tmp_path: Path) -> None:
+def test_the_page_says_how_fast_and_how_it_was_made(tmp_path: Path) -> None:
     records = [*measured(), *intact(OTHER, 2)]
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         page = render_page(store)
     for words in ("2.5 ms, 250 ms", "7.5 s, 150 ms", "only ratios mean anything"):
         assert words in page, words
-    table = worth_table(figures_of(records))
-    assert table is not None
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(table)
-    said = capture.get()
-    assert all(len(line) <= 80 for line in said.splitlines())
-    (row,) = [line for line in said.splitlines() if CELL.name in line]
-    assert row.split()[1:] == ["25", "2.5", "ms", "250", "ms", "7.5", "s", "150", "ms"]
-    assert "only ratios mean anything" in " ".join(said.split())
 
 
 def test_an_acknowledgement_without_a_nas_is_a_case_and_is_reported(tmp_path: Path) -> None:

@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 
 from torture.errors import HarnessError
-from torture.trials.bisect import suite_trier
-from torture.trials.bisect.journal import Journal, Step
-from torture.trials.bisect.search import TRIALS_MAX, Found, Search
+from torture.trials.bisect import asked_search
+from torture.trials.bisect.asked_search import SuiteTrier
+from torture.trials.bisect.search import TRIALS_MAX, Found, Journal, Search, Step
 from torture.trials.bisect.searched_versions import (
     CommitVersions,
     PackagedVersions,
     packaged_between,
 )
-from torture.trials.bisect.suite_trier import SuiteTrier
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -311,7 +310,7 @@ def test_only_the_machine_that_varies_is_built(
         log.write_text("no compiler\n")
         return 1
 
-    monkeypatch.setattr(suite_trier, "_run", run)
+    monkeypatch.setattr(asked_search, "_run", run)
     versions: Any = SimpleNamespace(names=("V",), choice=lambda _number: "V")
     trier = SuiteTrier(
         versions=versions, cell="c", option=option, trials=4, seed=1, folder=tmp_path

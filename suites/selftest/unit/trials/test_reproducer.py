@@ -33,7 +33,7 @@ from torture.trials.campaign.keeping import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.replay.replay import evidence_in, replay
-from torture.trials.trial.shared.archive import pack, unpack_recordings
+from torture.trials.trial.shared.evidence_writer import pack, unpack_recordings
 
 _GOLDEN = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
 """Its second recording is over a crash state of its first."""

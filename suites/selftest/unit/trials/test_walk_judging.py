@@ -23,8 +23,8 @@ from torture.trials.trial.walk import judging
 from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.engines.engine import Recovered
 from torture.trials.trial.walk.judging import StateJudge
-from torture.trials.trial.walk.times import Times
 from torture.trials.trial.walk.walk import walk
+from torture.trials.trial.walk.walk_values import Times
 
 _CELL = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 _MARKS = (3, 6)

@@ -16,10 +16,10 @@ from torture.choices.transports.protocol import Traits
 from torture.facts.evidence.folder import Step
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.scoring.walk_verdict import PoolHealth
-from torture.trials.trial.walk import client_view, fresh
+from torture.trials.trial.walk import client_view, recoveries
 from torture.trials.trial.walk.client_view import ContentChecks, OfferedFiles
 from torture.trials.trial.walk.engines.kernel_engine import KernelEngine
-from torture.trials.trial.walk.times import Times
+from torture.trials.trial.walk.walk_values import Times
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_client_with_a_doubtful_check_looks_at_nothing_more(
 )
 def test_a_fresh_nas_counts_the_errors_that_its_pool_knows(status: Any, health: PoolHealth) -> None:
     evidence: Any = SimpleNamespace(output=lambda _step: status)
-    assert fresh._health(evidence) == health
+    assert recoveries._health(evidence) == health
 
 
 @pytest.mark.parametrize("is_back", [True, False])
@@ -76,16 +76,16 @@ def test_a_fresh_nas_that_brings_no_pool_back_has_imported_none(
         give_checker_back=nothing,
     )
     back = SimpleNamespace(nas=None) if is_back else None
-    monkeypatch.setattr(fresh, "replace", lambda value, **_changes: value)
-    monkeypatch.setattr(fresh, "Machines", lambda **_words: machines)
-    monkeypatch.setattr(fresh, "bring_nas_back", lambda *_args: back)
-    monkeypatch.setattr(fresh, "_health", lambda _shown: PoolHealth())
+    monkeypatch.setattr(recoveries, "replace", lambda value, **_changes: value)
+    monkeypatch.setattr(recoveries, "Machines", lambda **_words: machines)
+    monkeypatch.setattr(recoveries, "bring_nas_back", lambda *_args: back)
+    monkeypatch.setattr(recoveries, "_health", lambda _shown: PoolHealth())
     for name in ("write_crash_state", "check", "observe_status", "load_recording", "load_evidence"):
-        monkeypatch.setattr(fresh, name, nothing)
+        monkeypatch.setattr(recoveries, name, nothing)
     trial: Any = SimpleNamespace(spec=SimpleNamespace(as_json=dict))
     lab: Any = SimpleNamespace(zfs=None, require_host=nothing)
     state: Any = None
-    shown = fresh.recover_afresh(trial, lab, state, tmp_path / "folder")
+    shown = recoveries.recover_afresh(trial, lab, state, tmp_path / "folder")
     assert shown.is_imported == is_back
     assert shown.health == (PoolHealth() if is_back else None)
 

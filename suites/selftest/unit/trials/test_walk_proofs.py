@@ -22,7 +22,7 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.states.layers import Layers
 from torture.facts.states.origins import PAGE, Origins, Pages
 from torture.trials.trial.walk.engines.engine import Recovered
-from torture.trials.trial.walk.engines.proofs import Proofs
+from torture.trials.trial.walk.engines.native_engine import Proofs
 
 _SIZES = dict.fromkeys(NAMES, SECTOR * SECTORS)
 _ALL = np.arange(SECTOR * SECTORS // PAGE)

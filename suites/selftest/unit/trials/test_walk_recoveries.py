@@ -19,7 +19,7 @@ from torture.records.scoring.walk_verdict import PoolHealth, StateVerdict
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk.engines.engine import Engine, GaveUp, Recovered
 from torture.trials.trial.walk.recoveries import How, Recoveries, Recovery, worst_of
-from torture.trials.trial.walk.times import Times
+from torture.trials.trial.walk.walk_values import Times
 
 _STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})
 _GOOD = Recovered(is_imported=True, content="a" * 32, health=PoolHealth())

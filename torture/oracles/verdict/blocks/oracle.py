@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from torture.facts.evidence.ledger import Ledger
+from torture.facts.evidence.ledger import Hello, Ledger
 from torture.oracles.verdict.blocks.contents import (
     BlockFinding,
     Damage,
@@ -31,10 +31,10 @@ from torture.oracles.verdict.blocks.history import (
     build_history,
 )
 from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
-from torture.oracles.verdict.judgement import Findings, conclude
+from torture.oracles.verdict.judgement import Findings, conclude, together
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 _ENOENT = 2
 _TELLING_MAX = 2
@@ -247,4 +247,40 @@ def _conclude(
         cut_ms=cut_ms,
         otherwise=_MIXED if not account.impossible else "",
         noun="operation",
+    )
+
+
+_ERRNO = "errno"
+
+
+def not_as_before(ledger: Ledger, readback: Readback, *, ignores_errors: bool) -> tuple[str, ...]:
+    """The places, in words, where data from before the load are not as they were.
+
+    Older loads made no files before. `ignores_errors`: errors of reading prove nothing in this trial.
+    """
+    hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
+    made = hello.before if hello is not None else 0
+    is_due = readback.mode == "raw" or made > 0
+    return tuple(
+        one.in_words
+        for one in readback.beside
+        if is_due and not (ignores_errors and one.state.startswith(_ERRNO))
+    )
+
+
+def with_data_from_before(found: Findings, broken: tuple[str, ...]) -> Findings:
+    """The findings of the load's own data together with these; each place counts as a lost operation."""
+    if not broken:
+        return found
+    return together(
+        (
+            found,
+            Findings(
+                verdict=Verdict.CORRUPTED,
+                acknowledged=len(broken),
+                lost=len(broken),
+                foreign=len(broken),
+                reasons=(f"not as before the load: {'; '.join(broken)}",),
+            ),
+        )
     )

@@ -27,8 +27,7 @@ from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.recovery import bring_nas_back
-from torture.trials.trial.shared.archive import unpack_recordings
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter, unpack_recordings
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
 

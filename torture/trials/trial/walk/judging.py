@@ -18,8 +18,7 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.client_view import ContentChecks
 from torture.trials.trial.walk.engines.engine import Engine, Recovered
-from torture.trials.trial.walk.times import Times
-from torture.trials.trial.walk.walk_values import WalkedRecording
+from torture.trials.trial.walk.walk_values import Times, WalkedRecording
 
 
 class StateJudge:

@@ -40,7 +40,7 @@ from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.client_view import ContentChecks
-from torture.trials.trial.walk.fresh import FreshRecovery, recover_afresh
+from torture.trials.trial.walk.recoveries import FreshRecovery, recover_afresh
 from torture.trials.trial.walk.walk_values import Around, LostState, WalkedRecording
 from torture.trials.trial.walk.walker import Walker
 
