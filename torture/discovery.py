@@ -10,12 +10,16 @@ import hashlib
 import importlib
 import os
 import pkgutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
 
 _ALL_AXES = "torture.choices.matrix.axes"
+FEATURES = "torture.features"
+"""The package of what one can take out. A feature extends a package of the core by a module of its
+name."""
 NOT_OFFERS = frozenset({"protocol"})
 """Modules that define the form of the others."""
 EXTRA_VARIABLE = "TORTURE_EXTRA"
@@ -31,18 +35,22 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
     """The object that each module of a package calls `name`, in the order of the modules' names.
 
     A module may offer several instead: a tuple by the plural, e.g. `CHOICES` for `CHOICE`. Modules
-    whose name starts with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
-    `ImportError` for another module without it: a misspelt offer must not go unnoticed.
+    whose name starts with an underscore, and those of `NOT_OFFERS`, offer nothing. Features offer
+    theirs after them. Raises `ImportError` for another module without it: a misspelt offer must not go
+    unnoticed.
     """
-    found = []
+    found: list[Any] = []
     folder = importlib.import_module(package)
     for name_of_extra, extended in EXTENDED.items():
         if extended == package and (extra := extra_folder()) is not None:
             folder.__path__.append(str(extra / name_of_extra))
-    for info in sorted(pkgutil.iter_modules(folder.__path__), key=lambda info: info.name):
-        if info.name.startswith("_") or info.name in NOT_OFFERS:
-            continue
-        module = importlib.import_module(f"{package}.{info.name}")
+    modules = [
+        f"{package}.{one}"
+        for one in _modules_in(folder.__path__)
+        if not one.startswith("_") and one not in NOT_OFFERS
+    ]
+    for module_name in (*modules, *features_with(package.rpartition(".")[2])):
+        module = importlib.import_module(module_name)
         if hasattr(module, f"{name}S"):
             found += getattr(module, f"{name}S")
         elif hasattr(module, name):
@@ -50,6 +58,21 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         else:
             raise ImportError(f"{module.__name__} does not define {name}", name=module.__name__)
     return tuple(found)
+
+
+def features_with(part: str) -> tuple[str, ...]:
+    """The module of each feature that has the name of this part of the core, e.g. `tasks`."""
+    features = importlib.import_module(FEATURES)
+    folders = [Path(path) for path in features.__path__]
+    return tuple(
+        f"{FEATURES}.{one}.{part}"
+        for one in _modules_in(features.__path__)
+        if any((folder / one / f"{part}.py").exists() for folder in folders)
+    )
+
+
+def _modules_in(path: Iterable[str]) -> list[str]:
+    return sorted(info.name for info in pkgutil.iter_modules(path))
 
 
 def extra_folder() -> Path | None:

@@ -17,8 +17,8 @@ import pytest
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import MIB
 from suites.benchmarks.settings import Settings
-from suites.selftest.programs.dask_cluster import Cluster
-from suites.selftest.programs.stand_in_campaign import StandInCampaign
+from suites.selftest.programs.fleet.dask_cluster import Cluster
+from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from suites.selftest.unit.fake_workers import specs_of
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix

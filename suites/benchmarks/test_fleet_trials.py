@@ -17,7 +17,7 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.settings import Settings
-from suites.selftest.programs.dask_cluster import WITH_US, Cluster
+from suites.selftest.programs.fleet.dask_cluster import WITH_US, Cluster
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import cells_of

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from suites.chaos.host_disks import HostDisks
-from suites.selftest.programs.dask_cluster import Cluster
+from suites.selftest.programs.fleet.dask_cluster import Cluster
 from suites.selftest.runs.processes import (
     Sandbox,
     children_of,

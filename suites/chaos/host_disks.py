@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from suites.selftest.programs.dask_cluster import WITH_US
+from suites.selftest.programs.fleet.dask_cluster import WITH_US
 from torture.checkout import CHECKOUT
 
 MACHINES = Path("/dev/shm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from suites.selftest.programs.stand_in_campaign import StandInCampaign
+from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.records.record.specs import TrialSpec

@@ -26,8 +26,8 @@ from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 
 _LOADED = (
-    "pytest", "rich.console", "torture.trials.campaign.campaign", "torture.report.night.command",
-    "torture.trials.replay.replay", "torture.report.write", "torture.facts.stats.planning",
+    "pytest", "rich.console", "torture.trials.campaign.campaign", "torture.trials.replay.replay",
+    "torture.report.write", "torture.facts.stats.planning",
 )  # fmt: skip
 """Modules that load slowly. None of `fixtures` or the tests: pytest rewrites these as it loads them."""
 _MODULE = "-m"

@@ -41,8 +41,8 @@ PLANTED = (
     ("report.trade", "from torture.report.page.render import render_page"),
     ("report.exports", "from torture.report.trade.trade import trade_of"),
     ("report.exports", "from torture.report.page.render import render_page"),
-    ("report.night", "from torture.trials.campaign.run import Run"),
-    ("report.night", "import subprocess"),
+    ("features.night", "from torture.features.bisect.search import Search"),
+    ("trials.campaign", "from torture.features.fleet.workers import WORKERS"),
     ("setup.doctor", "from torture.machines.lab.lab import Lab"),
     ("errors", "from torture.choices.matrix import cells"),
 )

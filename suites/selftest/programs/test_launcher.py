@@ -20,11 +20,10 @@ TOOLS = CHECKOUT / "tools"
     "arguments",
     [
         (TOOLS / "plan", "--rate", "0.01", "--results", "/nonexistent"),
-        (TOOLS / "night", "plan", "--matrix", "quick", "--shards", "4", "--seed", "5"),
         (TOOLS / "report", "/nonexistent"),
         ("-m", "pytest", "suites/powercut", "--cell=nonsense"),
     ],
-    ids=["plan", "night", "report", "pytest"],
+    ids=["plan", "report", "pytest"],
 )
 def test_a_program_says_and_returns_the_same_when_started(
     arguments: tuple[str | Path, ...],

@@ -66,9 +66,7 @@ def test_no_file_is_too_long() -> None:
 
 def test_the_tools_are_thin_and_can_be_started() -> None:
     tools = [path for path in (CHECKOUT / "tools").iterdir() if path.is_file()]
-    assert {"run", "doctor", "judge", "replay", "report", "plan", "night"} <= {
-        path.name for path in tools
-    }
+    assert {"run", "doctor", "judge", "replay", "report", "plan"} <= {path.name for path in tools}
     for path in tools:
         assert path.stat().st_mode & 0o111, f"{path} cannot be executed"
         assert path.read_text().startswith("#!/usr/bin/env python3\n"), path

@@ -23,7 +23,6 @@ from torture.report.exports import EXPORTS
 from torture.report.figures.answer import Standing, answer, standing_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
-from torture.report.night.merge import Remember, merge_night
 from torture.report.page.render import render_page
 from torture.report.reading import counting_rules
 from torture.report.reading.store import Store
@@ -156,19 +155,6 @@ def test_the_table_at_a_runs_end_counts_walks_as_the_page_does() -> None:
     table = capture.get()
     assert "7/200" in table
     assert "No trial was" not in table
-
-
-def test_a_night_of_walks_alone_has_its_alarm(tmp_path: Path) -> None:
-    write_run(tmp_path / "shards" / "one", [walk(lost=7), walk(seed=2)])
-    night = merge_night(
-        artifacts=tmp_path / "shards",
-        plan=None,
-        last=tmp_path / "last",
-        site=tmp_path / "site",
-        remember=Remember.NONE,
-    )
-    assert any("1 trial was worse than theory guarantees" in one for one in night.complaints)
-    assert not any("No conclusive trial" in one for one in night.complaints)
 
 
 def test_a_comparison_sees_walks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,6 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.night.plan import Plan
 from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store
 
@@ -161,13 +160,6 @@ def test_exports_say_where_a_record_comes_from(original: Path, tmp_path: Path) -
     reports = [json.loads((tmp_path / at / "report.json").read_bytes()) for at in ("alone", "both")]
     for key in ("trials", "cells"):
         assert reports[0][key] == reports[1][key]
-
-
-def test_a_replay_does_not_stand_for_a_trial_that_a_night_still_owes(tmp_path: Path) -> None:
-    plan = Plan(cells=CELLS, shards=2, trials=1, seed=5)
-    file = replay_run(tmp_path, "later", REPLAYED) / TRIALS_FILE
-    found = [record.trial for record in read_records(file).live]
-    assert sum(gap.missing for gap in plan.gaps(found)) == len(CELLS)
 
 
 def test_a_record_that_does_not_say_its_origin_is_live_and_an_unknown_one_is_no_record() -> None:

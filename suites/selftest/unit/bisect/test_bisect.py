@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from torture.errors import HarnessError
-from torture.trials.bisect import asked_search
-from torture.trials.bisect.asked_search import SuiteTrier
-from torture.trials.bisect.search import TRIALS_MAX, Found, Journal, Search, Step
-from torture.trials.bisect.searched_versions import (
+from torture.features.bisect import asked_search
+from torture.features.bisect.asked_search import SuiteTrier
+from torture.features.bisect.search import TRIALS_MAX, Found, Journal, Search, Step
+from torture.features.bisect.searched_versions import (
     CommitVersions,
     PackagedVersions,
     packaged_between,

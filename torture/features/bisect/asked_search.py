@@ -11,13 +11,13 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.features.bisect.search import Found, Journal, Search, Step
+from torture.features.bisect.searched_versions import CommitVersions, Versions, packaged_between
 from torture.files import write_whole
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_layout import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
-from torture.trials.bisect.search import Found, Journal, Search, Step
-from torture.trials.bisect.searched_versions import CommitVersions, Versions, packaged_between
 
 _BUILD_DEADLINE_S = 4 * 3600
 _TRIAL_DEADLINE_S = 1800

@@ -11,16 +11,12 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import usual_cell
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from suites.selftest.unit.night.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.specs import TrialSpec, drawn_again
-from torture.records.record.trials import TrialRecord
-from torture.records.schedules.fixed import FixedSchedule
-from torture.report.night.former_nights import (
+from torture.features.night.former_nights import (
     BEFORE,
     move_baseline,
     night_before,
@@ -28,7 +24,11 @@ from torture.report.night.former_nights import (
     trim_evidence,
     warning_of_age,
 )
-from torture.report.night.plan import Plan, seed_of_night
+from torture.features.night.plan import Plan, seed_of_night
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec, drawn_again
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.plan.draw import draw_trials
 
 

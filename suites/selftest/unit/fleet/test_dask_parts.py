@@ -19,14 +19,14 @@ import pytest
 from suites.selftest.unit.fake_workers import ASKED, record_of, specs_of
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
+from torture.features.fleet import host as remote
+from torture.features.fleet.connection import Slot, checked_address, connect
+from torture.features.fleet.evidence_pack import pack_evidence, unpack_evidence
+from torture.features.fleet.host import Host, HostOrders, Make
+from torture.features.fleet.workers import DaskController, DaskSite
 from torture.machines.host import scratch
 from torture.records.record.run_layout import RunLayout
-from torture.trials.workers import _dask_host
-from torture.trials.workers._dask_connection import Slot, checked_address, connect
-from torture.trials.workers._dask_host import Host, HostOrders, Make
-from torture.trials.workers._evidence_pack import pack_evidence, unpack_evidence
 from torture.trials.workers._where import LOADED, code_digest
-from torture.trials.workers.dask_site import DaskController, DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 
 DEADLINE_S = 20.0
@@ -210,11 +210,11 @@ def begun_host(
         lease_s=lease_s,
     )
     host = Host(orders, make=maker(made), say=lambda _message: None, sign_of_life=sign)
-    _dask_host.HOSTS[orders.site] = host
+    remote.HOSTS[orders.site] = host
     try:
         yield host
     finally:
-        _dask_host.end(orders.site)
+        remote.end(orders.site)
 
 
 def scratches(tmp_path: Path) -> list[Path]:
@@ -273,19 +273,19 @@ def test_a_host_without_a_sign_of_its_campaign_ends(made: list[Controller], tmp_
         )
         with pytest.raises(HarnessError, match="has ended"):
             host.ready()
-    assert _dask_host.HOSTS == {}
+    assert remote.HOSTS == {}
 
 
 def test_a_task_that_its_campaigns_end_has_overtaken_takes_no_slot(
     made: list[Controller], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", MagicMock())
-    monkeypatch.setattr(_dask_host, "OVER", set())
+    monkeypatch.setattr(remote, "OVER", set())
     plain = asdict(HostOrders(site="over", lab={}, images={}, zfs="2.3.9", code=LOADED))
-    _dask_host.close("over")
+    remote.close("over")
     with pytest.raises(HarnessError, match="has ended"):
-        _dask_host.begin(plain, maker(made))
-    assert (made, _dask_host.HOSTS, scratches(tmp_path)) == ([], {}, [])
+        remote.begin(plain, maker(made))
+    assert (made, remote.HOSTS, scratches(tmp_path)) == ([], {}, [])
 
 
 def test_a_host_of_other_code_or_images_is_refused(made: list[Controller]) -> None:
@@ -305,10 +305,10 @@ def test_a_host_of_other_code_or_images_is_refused(made: list[Controller]) -> No
 def test_a_slot_of_another_process_is_not_used(made: list[Controller]) -> None:
     with begun_host(made) as host:
         with pytest.raises(HarnessError, match="has ended"):
-            _dask_host.ready("of-a-test", "another")
+            remote.ready("of-a-test", "another")
         with pytest.raises(HarnessError, match="has ended"):
-            _dask_host.try_trial("another", host.slot, {}, TRIAL, 1)
-        _dask_host.ready("of-a-test", host.slot)
+            remote.try_trial("another", host.slot, {}, TRIAL, 1)
+        remote.ready("of-a-test", host.slot)
 
 
 def controller_of(run: RunLayout, outcome: dict[str, Any]) -> DaskController:

@@ -12,16 +12,16 @@ import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.made_records import changed, trial_record
-from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from suites.selftest.unit.night.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.shards import Shard
+from torture.features.night.plan import Plan
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
-from torture.report.night.plan import Plan
 from torture.trials.plan.draw import draw_trials
 
 DEADLINE_S = 120

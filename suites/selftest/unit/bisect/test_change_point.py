@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from torture.facts.stats.change_point import (
+from torture.features.bisect.change_point import (
     Tried,
     credible,
     differ_p,

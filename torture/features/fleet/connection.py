@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.fleet import (
+from torture.features.fleet.cluster import (
     AUTHORITY,
     CERTIFICATE,
     CERTIFICATES_VARIABLE,
@@ -30,7 +30,7 @@ from torture.machines.host.fleet import (
     SETTINGS,
     certificates_folder,
 )
-from torture.trials.workers._dask_host import HostOrders, Make, begin
+from torture.features.fleet.host import HostOrders, Make, begin
 
 _CONNECT_DEADLINE_S = 15
 

@@ -11,19 +11,19 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suites.selftest.programs.dask_cluster import Cluster
 from suites.selftest.programs.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES
+from suites.selftest.programs.fleet.dask_cluster import Cluster
+from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.programs.ssh_server import SshServer, sshd_path
-from suites.selftest.programs.stand_in_campaign import StandInCampaign
 from suites.selftest.unit.fake_workers import ASKED, specs_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
+from torture.features.fleet.connection import connect
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.workers._dask_connection import connect
 
 FLEET = CHECKOUT / "tools" / "fleet"
 _DEADLINE_S = 90

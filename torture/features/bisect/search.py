@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torture.errors import HarnessError
-from torture.facts.stats.change_point import (
+from torture.features.bisect.change_point import (
     Tried,
     credible,
     differ_p,
@@ -23,7 +23,7 @@ from torture.facts.stats.change_point import (
     to_try_next,
     unlikeness,
 )
-from torture.trials.bisect.searched_versions import Versions
+from torture.features.bisect.searched_versions import Versions
 
 LOSSES_OF_LAST = 2
 """So many must be seen at the last version, or the search has nothing to look for."""

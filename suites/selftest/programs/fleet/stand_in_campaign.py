@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from suites.selftest.programs.dask_stand_in import stand_in
+from torture.features.fleet.workers import DaskSite
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.protocol import Schedule
@@ -12,7 +13,6 @@ from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.continued_run import settle
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
-from torture.trials.workers.dask_site import DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 
 LAB = LabSettings(warm_states=Path("/nowhere"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.report.night.plan import Plan
+from torture.features.night.plan import Plan
 from torture.trials.plan.draw import draw_trials
 
 CELLS = cells_of(Matrix.QUICK)

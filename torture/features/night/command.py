@@ -11,7 +11,7 @@ from pathlib import Path
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
-from torture.report.night.plan import Plan, seed_of_night
+from torture.features.night.plan import Plan, seed_of_night
 
 OUTPUT_VARIABLE = "GITHUB_OUTPUT"
 """Names the file to which a step of GitHub Actions appends its outputs, one `NAME=VALUE` per line."""

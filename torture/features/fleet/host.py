@@ -23,11 +23,11 @@ from typing import Any, Protocol
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.linux.kernels import Kernels
+from torture.features.fleet.evidence_pack import pack_evidence
 from torture.machines.host.scratch import Scratch
 from torture.machines.images import find
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_layout import RunLayout
-from torture.trials.workers._evidence_pack import pack_evidence
 from torture.trials.workers._where import LOADED, code_digest
 from torture.trials.workers.local import LocalController
 from torture.trials.workers.protocol import WorkerOrders

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from suites.selftest.programs.dask_cluster import Cluster
+from suites.selftest.programs.fleet.dask_cluster import Cluster
 from suites.selftest.runs.processes import Sandbox, commands_in, sandboxes_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true

@@ -1,7 +1,7 @@
 """Workers on many hosts: each is the one slot of a Dask worker process, with a sandbox of its own.
 
 Dask carries orders, records and evidence. It decides nothing: each trial goes to one worker by name,
-and Dask never runs it again. docs/fleet.md says how to start hosts. `_dask_host` is the part there.
+and Dask never runs it again. docs/fleet.md says how to start hosts. `host.py` is the part there.
 """
 
 from __future__ import annotations
@@ -18,12 +18,8 @@ from typing import Any
 
 from torture.discovery import extra_files
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.images import IMAGES, find
-from torture.records.record.run_layout import RunLayout
-from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord
-from torture.trials.workers import _dask_host
-from torture.trials.workers._dask_connection import (
+from torture.features.fleet import host as remote
+from torture.features.fleet.connection import (
     ANSWER_DEADLINE_S,
     GRACE_S,
     DaskCalls,
@@ -31,8 +27,12 @@ from torture.trials.workers._dask_connection import (
     connect,
     in_words,
 )
-from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
-from torture.trials.workers._evidence_pack import remove_incoming, unpack_evidence
+from torture.features.fleet.evidence_pack import remove_incoming, unpack_evidence
+from torture.features.fleet.host import BEAT_S, HostOrders, Make, sandboxed_worker
+from torture.machines.images import IMAGES, find
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
 from torture.trials.workers._where import LOADED
 from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
@@ -106,7 +106,7 @@ class DaskSite:
     def end_sandbox(self, slot: Slot) -> None:
         """End the sandbox of a slot at once, whatever the worker does."""
         slot.events.put("was ended")
-        self.calls.tell(_dask_host.kill, [slot.address])
+        self.calls.tell(remote.kill, [slot.address])
 
     def note_success(self, slot: Slot) -> None:
         """A trial came to its end there."""
@@ -128,7 +128,7 @@ class DaskSite:
         self._watch.join(ANSWER_DEADLINE_S)
         remove_incoming(self._orders.run)
         if self._failure is None:
-            self.calls.tell(_dask_host.close, None)
+            self.calls.tell(remote.close, None)
         for closed in (self._client, self._cluster):
             if closed is not None:
                 with contextlib.suppress(Exception):  # a lost scheduler does not say goodbye
@@ -238,7 +238,7 @@ class DaskController:
         slot = self._present()
         self._is_used = True
         try:
-            self._site.calls.ask(slot, _dask_host.ready, by_s=PROBE_DEADLINE_S + GRACE_S)
+            self._site.calls.ask(slot, remote.ready, by_s=PROBE_DEADLINE_S + GRACE_S)
         except HarnessError as error:
             self._site.note_failure(slot, error, at_start=True)
             raise
@@ -250,7 +250,7 @@ class DaskController:
         arguments = (spec.as_json(), spec.trial, deadline_s)
         try:
             outcome = self._site.calls.ask(
-                slot, _dask_host.try_trial, *arguments, by_s=deadline_s + GRACE_S
+                slot, remote.try_trial, *arguments, by_s=deadline_s + GRACE_S
             )
             record = self._taken(outcome, spec, slot)
         except HarnessError as error:
