@@ -49,26 +49,30 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         for one in _modules_in(folder.__path__)
         if not one.startswith("_") and one not in NOT_OFFERS
     ]
-    for module_name in (*modules, *features_with(package.rpartition(".")[2])):
-        module = importlib.import_module(module_name)
-        if hasattr(module, f"{name}S"):
-            found += getattr(module, f"{name}S")
-        elif hasattr(module, name):
-            found.append(getattr(module, name))
-        else:
-            raise ImportError(f"{module.__name__} does not define {name}", name=module.__name__)
-    return tuple(found)
+    for module in modules:
+        found += _offers_of(module, name)
+    return (*found, *offered_by_features(package.rpartition(".")[2], name))
 
 
-def features_with(part: str) -> tuple[str, ...]:
-    """The module of each feature that has the name of this part of the core, e.g. `tasks`."""
+def offered_by_features(part: str, name: str) -> tuple[Any, ...]:
+    """The object that each feature's module `part` calls `name`, or several; see `offered`."""
     features = importlib.import_module(FEATURES)
     folders = [Path(path) for path in features.__path__]
     return tuple(
-        f"{FEATURES}.{one}.{part}"
+        offer
         for one in _modules_in(features.__path__)
         if any((folder / one / f"{part}.py").exists() for folder in folders)
+        for offer in _offers_of(f"{FEATURES}.{one}.{part}", name)
     )
+
+
+def _offers_of(module_name: str, name: str) -> tuple[Any, ...]:
+    module = importlib.import_module(module_name)
+    if hasattr(module, f"{name}S"):
+        return tuple(getattr(module, f"{name}S"))
+    if hasattr(module, name):
+        return (getattr(module, name),)
+    raise ImportError(f"{module_name} does not define {name}", name=module_name)
 
 
 def _modules_in(path: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK
 from torture.checkout import CHECKOUT
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.features.walk.documents import WalkDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials_file import read_records
@@ -58,7 +58,7 @@ def _sound_walks(run: Path) -> list[WalkDocument]:
     """The walks of a run. A loss that one met is a finding; a recovery that ends otherwise is none."""
     records = read_records(run / TRIALS_FILE).records
     assert all(record.is_conclusive for record in records), [record.error for record in records]
-    walks = [record.walk for record in records if record.walk is not None]
+    walks = [walk for record in records if (walk := record.part(WalkDocument)) is not None]
     assert len(walks) == _JOBS
     for walk in walks:
         assert (walk.differing, walk.proofs_differing) == (0, 0)

@@ -12,13 +12,13 @@ from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
 from fixtures.states import chosen_walk
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.features.walk.documents import WalkDocument
+from torture.features.walk.draws import draw_walked
+from torture.features.walk.walk import why_not_walked
+from torture.features.walk.words import certainty_in_words
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.scoring.walk_in_words import certainty_in_words
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.plan.draw import draw_walked
-from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "replay.json"
 _HOUR_MS = 3_600_000
@@ -62,7 +62,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     campaign = terminalreporter.config.stash.get(_campaign_key, None)
     if campaign is None:
         return
-    walks = [(record, record.walk) for record in campaign.records if record.walk is not None]
+    walks = [
+        (record, walk)
+        for record in campaign.records
+        if (walk := record.part(WalkDocument)) is not None
+    ]
     kept = {"walks": [{"trial": record.trial} | walk.as_json() for record, walk in walks]}
     file = campaign.run.folder / _TABLE_FILE
     print_table(terminalreporter, "replay", _table(walks), kept=kept, file=file)

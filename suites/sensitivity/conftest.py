@@ -16,13 +16,13 @@ from fixtures.states import chosen_walk
 from torture.choices.experiments import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
+from torture.features.walk.walk import why_not_walked
 from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.tasks.cut_task import Cut
 from torture.trials.plan.draw import draw_planted, moved
-from torture.trials.trial.walk.walk import why_not_walked
 
 __all__ = ["outcomes"]
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}

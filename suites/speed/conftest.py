@@ -19,12 +19,12 @@ from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, GOBONNIEGO, QUESTIONS, QUICK, Question, cell_of
 from suites.speed.tables import figures_of, table_of
 from torture.choices.workloads.gobonniego import NAME
+from torture.features.speed.draws import draw_measured
+from torture.features.speed.trade.write_path_picture import alone, write_path_picture
 from torture.files import write_whole
 from torture.machines.host.abilities import Accelerator, choose_accelerator
 from torture.records.record.trials import TrialRecord
-from torture.report.page.write_path_picture import alone, write_path_picture
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.plan.draw import draw_measured
 
 _SETS = {"quick": QUICK, "default": DEFAULT, "full": QUESTIONS}
 _PASSES_LEAST, _PASSES_MAX = 2, 4

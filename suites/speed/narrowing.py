@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from suites.speed.questions import Row, cell_of
 from suites.speed.tables import figures_of_row
 from torture.choices.matrix.cells import Cell
+from torture.features.speed.tasks import MeasureOrder
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.tasks.measure_task import MeasureOrder
 
 WIDTH_MAX = 1.2
 """The upper end of a narrow interval by its lower one."""

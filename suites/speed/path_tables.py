@@ -12,12 +12,12 @@ from rich.table import Table
 
 from suites.speed.questions import Question
 from suites.speed.tables import documents_of
-from torture.facts.speed.measured_document import MeasuredJob
-from torture.facts.speed.slow_motion import SHARE_MAX
-from torture.facts.speed.write_path import SyncWait, Traffic, WritePath
-from torture.facts.speed.written_places import PathPlace
+from torture.features.speed.documents import MeasuredJob
+from torture.features.speed.jobs.slow_motion import SHARE_MAX
+from torture.features.speed.jobs.write_path import SyncWait, Traffic, WritePath
+from torture.features.speed.jobs.written_places import PathPlace
+from torture.features.speed.trade.write_path_picture import PathOfJob
 from torture.records.record.trials import TrialRecord
-from torture.report.page.write_path_picture import PathOfJob
 
 _WORDS = {
     PathPlace.ZIL_POOL: "ZIL, pool",

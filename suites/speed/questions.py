@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from torture.choices.matrix.cells import Cell
-from torture.facts.speed import published
-from torture.facts.speed.jobs import gobonniego_jobs
-from torture.facts.speed.link import Link
-from torture.facts.speed.measured_document import MeasuredPlace
-from torture.facts.speed.published import Curve, PublishedTable, Sweep
-from torture.records.tasks.measure_task import MeasureOrder
+from torture.features.speed.documents import MeasuredPlace
+from torture.features.speed.jobs import published
+from torture.features.speed.jobs.jobs import gobonniego_jobs
+from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.published import Curve, PublishedTable, Sweep
+from torture.features.speed.tasks import MeasureOrder
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,9 +10,9 @@ from rich import box
 from rich.table import Table
 
 from suites.speed.questions import Question, Row, cell_of
-from torture.facts.speed.measured_document import MeasuredDocument, MeasuredJob, MeasuredPlace
-from torture.facts.speed.ratios import Estimate, mean_of
-from torture.facts.speed.slow_motion import SHARE_MAX
+from torture.features.speed.documents import MeasuredDocument, MeasuredJob, MeasuredPlace
+from torture.features.speed.jobs.ratios import Estimate, mean_of
+from torture.features.speed.jobs.slow_motion import SHARE_MAX
 from torture.records.record.trials import TrialRecord
 
 
@@ -59,7 +59,7 @@ def documents_of(row: Row, records: Sequence[TrialRecord]) -> list[MeasuredDocum
 
 def _of_row(row: Row, record: TrialRecord) -> MeasuredDocument | None:
     """The measurement of this row that the record has; None where it is another's."""
-    document = record.measured
+    document = record.part(MeasuredDocument)
     if document is None or record.cell != cell_of(row).name or document.place != row.order.place:
         return None
     if row.order.place == MeasuredPlace.LOG_DEVICE and document.device != row.order.device:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.browser.seen import SCREEN_PX, Open
-from suites.selftest.unit.measured_records import measured_rounds
 from suites.selftest.unit.report_records import make_records
+from suites.selftest.unit.speed.measured_records import measured_rounds
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.records.record.trials import TrialRecord

@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Self
 
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.walk_document import WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
+from torture.features.walk.documents import WalkEngine
+from torture.features.walk.draws import draw_walked
+from torture.features.walk.engines.recovery_programs import ensure_recovery_programs
+from torture.features.walk.tasks import Walk
 from torture.machines.lab.lab import LabSettings
-from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.tasks.walk_task import Walk
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
-from torture.trials.plan.draw import draw_trials, draw_walked
+from torture.trials.plan.draw import draw_trials
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders
 

@@ -18,27 +18,29 @@ from suites.selftest.machinery.controls import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.deadlines import wait_until_true
-from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.lab.recovery_programs import host_program
+from torture.features.walk.documents import WalkDocument, WalkEngine
+from torture.features.walk.engines.recovery_programs import host_program
+from torture.features.walk.tasks import WALKED
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 
 _END_DEADLINE_S = 10
 
 
 def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
     (record,) = records_of(controls.campaign, cell)
-    assert record.origin is Origin.WALKED
-    assert record.walk is not None, record.error
-    assert sum(record.walk.outcomes.values()) == record.walk.counted
-    assert record.walk.counted <= WALKED_STATES[cell] < record.walk.distinct
-    assert record.walk.repeated >= 1
-    assert (record.walk.differing, record.walk.fresh_differing) == (0, 0)
-    assert record.walk.proofs_differing == 0
-    assert 0 < record.walk.contents <= WALKED_STATES[cell]
-    assert record.walk.seen_once <= record.walk.contents
-    return record, record.walk
+    assert record.origin == WALKED
+    walk = record.part(WalkDocument)
+    assert walk is not None, record.error
+    assert sum(walk.outcomes.values()) == walk.counted
+    assert walk.counted <= WALKED_STATES[cell] < walk.distinct
+    assert walk.repeated >= 1
+    assert (walk.differing, walk.fresh_differing) == (0, 0)
+    assert walk.proofs_differing == 0
+    assert 0 < walk.contents <= WALKED_STATES[cell]
+    assert walk.seen_once <= walk.contents
+    return record, walk
 
 
 def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None:

@@ -19,9 +19,10 @@ from torture.checkout import CHECKOUT
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Document
 from torture.facts.evidence.folder import AdministrationDocument, Outage
+from torture.facts.evidence.parts import part_kinds
 from torture.files import write_whole
 from torture.records.record.run_document import RunDocument
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import CoreRecord, TrialRecord
 
 FOLDER = CHECKOUT / "results" / "schema"
 DOCUMENTS: dict[str, type[Document]] = {
@@ -50,7 +51,7 @@ def schemas() -> dict[str, str]:
 
 def _text_of(of: type[Document]) -> str:
     schema = msgspec.json.schema(of)
-    known = {each.__name__: each for each in Document.__subclasses__()}
+    known = {each.__name__: each for each in _below(Document)}
     for name in schema["$defs"].keys() & known.keys():
         part, document = schema["$defs"][name], known[name]
         # a docstring has its indentation before Python 3.13, and none since
@@ -72,8 +73,17 @@ def _text_of(of: type[Document]) -> str:
     return json.dumps({"$schema": _DIALECT} | schema, indent=1) + "\n"
 
 
+def _below(of: type[Document]) -> Iterator[type[Document]]:
+    for each in of.__subclasses__():
+        yield from (each, *_below(each))
+
+
 def _words_of(of: type[Document]) -> Iterator[tuple[str, str]]:
-    """Each field with the docstring right below it."""
+    """Each field with the docstring right below it; parts of a record have none there."""
+    if of is TrialRecord:
+        yield from _words_of(CoreRecord)
+        yield from ((kind.FIELD, inspect.cleandoc(kind.__doc__ or "")) for kind in part_kinds())
+        return
     [parsed] = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     assert isinstance(parsed, ast.ClassDef)
     for field, below in zip(parsed.body, parsed.body[1:], strict=False):

@@ -15,10 +15,10 @@ from suites.selftest.shelf.wire_ends import A, B, Card, links, make_taps, wired
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.facts.speed.link import Pace
 from torture.machines.host.native import native_program
 from torture.machines.host.sandbox import sandboxed
 from torture.machines.lab.network.networks import BridgeNetwork
+from torture.machines.lab.network.pace import Pace
 from torture.machines.lab.network.wire import WIRE_SOURCE, Wire, wait_for_link
 
 _DEADLINE_S = 30

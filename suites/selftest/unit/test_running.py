@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.campaigns import Running, walks_in
+from fixtures.campaigns import Running
 from suites.selftest.unit.fake_workers import ASKED, OTHER, FakeSite, campaign_of, specs_of
-from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.walk_document import WalkEngine
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.tasks.walk_task import Walk
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.plan.draw import draw_trials, draw_walked
 
 Begun = Callable[[FakeSite], Campaign]
 
@@ -67,12 +63,3 @@ def test_trials_that_do_not_end_fail_the_test_by_their_name(
     running = Running(begun(FakeSite(outcome=lambda _: "H")))
     with pytest.raises(pytest.fail.Exception, match=f"the trials of {said} did not end"):
         running.wait_for(ASKED, name=name)
-
-
-def test_a_run_is_known_by_its_walks_too() -> None:
-    """Else a run would go on with another number of states, or with another engine."""
-    cells = [Cell.parse("iscsi-always-noslog-ext4-bothdie")]
-    walk = Walk(states=7, engine=WalkEngine.NATIVE)
-    walked = draw_walked(cells, recordings=2, walk=walk, run_seed=1, load_ms=500)
-    assert walks_in(walked) == {"walks": [[7, "native"]]}
-    assert walks_in(draw_trials(cells, trials=2, run_seed=1, load_ms=500)) == {}

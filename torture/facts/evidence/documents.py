@@ -12,18 +12,19 @@ from typing import Annotated, Any, Self, TypeVar
 
 try:
     import msgspec
-    from msgspec import Meta, Struct, field
+    from msgspec import Meta, Struct, defstruct, field
     from msgspec.structs import fields, replace
 except ModuleNotFoundError:  # `tools/run` and `tools/night plan` start without an environment
     from torture.facts.evidence.no_msgspec import (  # type: ignore[assignment,no-redef]
         Meta,
         Struct,
+        defstruct,
         field,
         fields,
         replace,
     )
 
-__all__ = ["Meta", "Struct", "field", "fields", "replace"]
+__all__ = ["Meta", "Struct", "defstruct", "field", "fields", "replace"]
 
 COUNT_MAX = 2**63 - 1
 FLOAT_MAX = sys.float_info.max

@@ -13,8 +13,7 @@
 - `readback-after-repair.json`: the same, after fsck's repair, if there was one
 - `administration.json`: the command on the pool at the cut, and whether it had returned
 - `outage.json`: the thing that did not come back after the cut, if there is one
-- `walk.json`: the crash states of its recording that were recovered, see
-  `torture.facts.evidence.walk_document`
+- the documents of features, see `torture.facts.evidence.parts`
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
@@ -26,7 +25,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -37,8 +36,8 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Count, Document, Text, document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
+from torture.facts.evidence.parts import Part, part_kinds
 from torture.facts.evidence.strict_json import json_object, strict_json
-from torture.facts.evidence.walk_document import WALK, WalkDocument
 from torture.files import write_whole
 
 SPEC = "spec.json"
@@ -209,8 +208,8 @@ class Evidence:
     """The thing that did not come back, if there is one."""
     administration: AdministrationDocument | None = None
     """The command on the pool at the cut, if there was one."""
-    walk: WalkDocument | None = None
-    """The crash states of its recording that were recovered, if any were."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """The readable documents of features, by their files."""
     ignores_read_errors: bool = False
     """Whether a read error proves nothing about the data: the disk failed, not the storage."""
     documents: frozenset[str] = frozenset()
@@ -254,7 +253,7 @@ def load_evidence(folder: Path) -> Evidence:
         administration=document_or_none(
             AdministrationDocument, _read_object(folder / ADMINISTRATION)
         ),
-        walk=document_or_none(WalkDocument, _read_object(folder / WALK) or None),
+        parts=dict(_parts_in(folder)),
         is_cut_read=said is not None,
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),
@@ -278,6 +277,13 @@ def append_line(path: Path, line: bytes) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _parts_in(folder: Path) -> Iterator[tuple[str, Part]]:
+    for kind in part_kinds():
+        part = document_or_none(kind, _read_object(folder / kind.FILE) or None)
+        if part is not None:
+            yield kind.FILE, part
 
 
 def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:

@@ -19,4 +19,9 @@ def _nothing(*_: Any, **_options: Any) -> Any:
     return None
 
 
+def defstruct(name: str, _fields: Any, *, bases: tuple[type, ...], **_options: Any) -> type:
+    """As msgspec's, without the fields."""
+    return type(name, bases, {})
+
+
 Meta = field = fields = replace = _nothing

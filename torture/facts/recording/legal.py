@@ -1,7 +1,7 @@
 """Which writes a cut can leave on a disk: docs/power-cut.md as a slow and obvious program (pure).
 
 It is written from that page and the events alone. It knows nothing of the code that makes crash states
-(`torture/facts/states`), so it can judge them.
+(`torture/features/walk/states`), so it can judge them.
 """
 
 from __future__ import annotations

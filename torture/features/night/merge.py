@@ -133,7 +133,7 @@ def _remembered(merged: Path, last: Path, *, has_gaps: bool, is_refused: bool) -
 def _alarms(cells: Sequence[CellFigures]) -> list[str]:
     """The problems of a night by itself, without a comparison."""
     alarms = []
-    if broken := sum(cell.broken + cell.broken_walks for cell in cells):
+    if broken := sum(cell.broken + cell.broken_surveys for cell in cells):
         names = ", ".join(cell.cell for cell in cells if cell.is_worse)
         were = "trial was" if broken == 1 else "trials were"
         alarms.append(f"{broken} {were} worse than theory guarantees ({names})")

@@ -38,7 +38,7 @@ def _breaches(record: TrialRecord, guarantee: Guarantee) -> Iterator[str]:
     if guarantee is Guarantee.SAFE and record.absence.unfounded:
         count = record.absence.unfounded
         yield f"{count} acknowledgements came while the NAS had no power, without stable storage"
-    states = [one for one in record.walked_verdicts if guarantee.is_broken_by(one)]
+    states = [one for one in record.verdicts_beside if guarantee.is_broken_by(one)]
     if states:
         yield f"crash states of its recording were {', '.join(states)}"
     is_worse = guarantee.is_broken_by(record.verdict) or not (

@@ -11,8 +11,8 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.evidence.documents import strictly
-from torture.records.record.trials import Origin
-from torture.records.tasks import as_json, task_of
+from torture.records.record.trials import Origin, known_origins
+from torture.records.tasks import as_json, drawn_origins, task_of
 from torture.records.tasks.cut_task import Cut
 from torture.records.tasks.protocol import Task
 from torture.records.tasks.replay_task import Replay
@@ -28,7 +28,6 @@ _DRAW_WITH_DISK_SECTORS = 3
 
 _LAST_WITHOUT_TASKS = "9486305e"
 """The commit that still reads specs with a walk or a measurement but no `task`."""
-_FIRST_OF_THEIR_SEED = (Origin.LIVE, Origin.PLANTED, Origin.WALKED, Origin.MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +50,8 @@ class TrialSpec:
     """The name of a fault that is planted on purpose (`torture.choices.experiments`); empty for none."""
     brought: tuple[Brought, ...] = ()
     """The user's own files for the loads."""
-    origin: Origin = Origin.LIVE
+    origin: str = Origin.LIVE
+    """As that of the record."""
     repeats: str = ""
     """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
@@ -63,9 +63,10 @@ class TrialSpec:
     def __post_init__(self) -> None:
         if self.draw not in DRAWS:
             raise ValueError(f"draw {self.draw} is not in {DRAWS}; commit 75e50dc5 has 2, too")
-        if (self.origin in _FIRST_OF_THEIR_SEED) != (self.repeats == ""):
+        is_drawn = self.origin in (Origin.LIVE, Origin.PLANTED) or self.origin in drawn_origins()
+        if is_drawn != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
-        if self.origin is Origin.PLANTED and not self.fault:
+        if self.origin == Origin.PLANTED and not self.fault:
             raise ValueError("a planted trial has a fault")
 
     @property
@@ -80,7 +81,7 @@ class TrialSpec:
         cell = self.cell
         if self.draw < _DRAW_WITH_DISK_SECTORS:
             cell = cell.but(disk_sector=DISK_SECTOR.default or "")
-        named = {one: f"{one}." for one in (Origin.WALKED, Origin.MEASURED)}
+        named = {origin: f"{origin}." for origin in drawn_origins()}
         kind = (named | {Origin.PLANTED: f"{self.fault}."}).get(self.origin, "")
         return f"{kind}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
 
@@ -103,12 +104,18 @@ class TrialSpec:
             survive_ms=data["survive_ms"],
             fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
             brought=strictly(tuple[Brought, ...], data.get("brought", ())),
-            origin=Origin(data.get("origin", Origin.LIVE)),
+            origin=_known_origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
             draw=draw,
             task=_task_in(data),
         )
+
+
+def _known_origin(text: str) -> str:
+    if text not in known_origins():
+        raise ValueError(f"origin {text!r} is unknown")
+    return text
 
 
 def _task_in(data: dict[str, Any]) -> Task:

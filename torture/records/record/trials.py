@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeVar
 
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import (
@@ -20,17 +20,20 @@ from torture.facts.evidence.documents import (
     Meta,
     Name,
     Seed,
+    defstruct,
     field,
     replace,
 )
 from torture.facts.evidence.folder import AdministrationDocument
-from torture.facts.evidence.walk_document import WalkDocument
-from torture.facts.speed.measured_document import MeasuredDocument
+from torture.facts.evidence.parts import Part, part_kinds
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised_promises import Advertised
 from torture.records.record.run_layout import RunLayout
+from torture.records.tasks import drawn_origins
+
+_Part = TypeVar("_Part", bound=Part)
 
 
 class Speed(Document, frozen=True, kw_only=True):
@@ -87,7 +90,7 @@ SCHEMA = 3
 
 
 class Origin(StrEnum):
-    """The source of a trial's verdict; only live trials are those that a run drew."""
+    """The source of a trial's verdict. Tasks of features have further ones (`records.tasks`)."""
 
     LIVE = "live"
     """A load and a cut, drawn from the run's seed."""
@@ -96,23 +99,26 @@ class Origin(StrEnum):
     PLANTED = "planted"
     """A fault was planted on purpose: the trial tests the instrument, and says nothing about its
     cell."""
-    WALKED = "walked"
-    """A live trial whose recording's other crash states were recovered, too. Its own state is the
-    worst of these: no random cut."""
-    MEASURED = "measured"
-    """The speed of a cell was measured, without a cut; its verdict only says that it was."""
     RERUN = "rerun"
     """An earlier trial again from its seed: the same load and planned cut, with its own
     microseconds. It was chosen for the end of the first one: counting it would bias the rates."""
+
+
+def known_origins() -> frozenset[str]:
+    """The core's, and those of features."""
+    return frozenset({*Origin, *drawn_origins()})
+
+
+OriginName = Annotated[str, Meta(extra_json_schema={"enum": sorted(known_origins())})]
 
 
 class Identity(NamedTuple):
     """The mark of one trial, but for its load (`torture.records.record.counting.by_load`)."""
 
     trial: str
-    origin: Origin
+    origin: str
     run: str
-    """The run that made a replay, a rerun or a measurement, for a trial may have several; else empty."""
+    """The run that made a trial of which there may be several, e.g. a replay; else empty."""
     zfs: str
     """The version of ZFS. One seed draws the same trial for every version, and each of them counts
     alone."""
@@ -121,7 +127,7 @@ class Identity(NamedTuple):
     """The kernels, for the same reason."""
 
 
-class TrialRecord(Document, frozen=True, kw_only=True):
+class CoreRecord(Document, frozen=True, kw_only=True):
     """The end of one trial."""
 
     trial: Name
@@ -136,7 +142,7 @@ class TrialRecord(Document, frozen=True, kw_only=True):
     """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
     """The judge's answer."""
-    origin: Origin = Origin.LIVE
+    origin: OriginName = Origin.LIVE
     """Where the record comes from; a record that does not say it is live."""
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
@@ -154,10 +160,6 @@ class TrialRecord(Document, frozen=True, kw_only=True):
     """The speed of the cell before the cut."""
     absence: Absence = Absence()
     """The client's view of the time without the NAS."""
-    walk: WalkDocument | None = None
-    """The crash states that were recovered of its recording; None where they were not."""
-    measured: MeasuredDocument | None = None
-    """Its speed, job by job, where the trial is a measurement."""
     administration: AdministrationDocument | None = None
     """The command on the pool at the cut; None where there was none."""
     timings: dict[str, Count] = field(default_factory=dict)
@@ -192,6 +194,8 @@ class TrialRecord(Document, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.seed > SEED_MAX:
             raise ValueError("the seed has more than 64 bits")
+        if self.origin not in known_origins():
+            raise ValueError(f"origin {self.origin!r} is unknown")
 
     def as_json(self) -> dict[str, Any]:
         """The record as plain data; `from_json` takes it back. Empty fields are left out."""
@@ -255,7 +259,7 @@ class TrialRecord(Document, frozen=True, kw_only=True):
     def breaks(self, guarantee: Guarantee) -> bool:
         """Whether it is worse than guaranteed, by its loss or by the audit of its recording.
 
-        So is a walk by any of its states. The audit's invariants must hold in every cell. In a safe
+        So is one of a feature's verdicts. The audit's invariants must hold in every cell. In a safe
         cell, an acknowledgement without anything that vouches for it is a breach, too. A slightly
         earlier cut would have lost it, and a cut meets one moment of thousands. Where a loss is
         allowed, so is a worthless acknowledgement.
@@ -267,7 +271,7 @@ class TrialRecord(Document, frozen=True, kw_only=True):
         return (
             self.cut.audited.is_broken
             or is_unfounded
-            or (self.is_conclusive and any(map(guarantee.is_broken_by, self.walked_verdicts)))
+            or (self.is_conclusive and any(map(guarantee.is_broken_by, self.verdicts_beside)))
             or guarantee.is_broken_by(
                 self.verdict,
                 self.rollback_ms,
@@ -279,10 +283,20 @@ class TrialRecord(Document, frozen=True, kw_only=True):
         )
 
     @property
-    def walked_verdicts(self) -> list[Verdict]:
-        """Those of its walk's crash states; another version's words are none."""
-        outcomes = {} if self.walk is None else self.walk.outcomes
-        return [verdict for verdict in Verdict if outcomes.get(verdict)]
+    def parts(self) -> tuple[Part, ...]:
+        """The documents of features."""
+        found = (getattr(self, kind.FIELD) for kind in part_kinds())
+        return tuple(part for part in found if part is not None)
+
+    def part(self, kind: type[_Part]) -> _Part | None:
+        """A feature's document."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
+
+    @property
+    def verdicts_beside(self) -> list[Verdict]:
+        """Those that features show beside its own; another version's words are none."""
+        shown = {verdict for part in self.parts for verdict in part.verdicts}
+        return [verdict for verdict in Verdict if verdict in shown]
 
     @property
     def is_breach(self) -> bool:
@@ -308,12 +322,28 @@ class TrialRecord(Document, frozen=True, kw_only=True):
 
     def identity(self, *, run: str = "") -> Identity:
         """The identity of its trial, for a record in the file of this run."""
-        is_drawn = self.origin in (Origin.LIVE, Origin.WALKED)
+        task = drawn_origins().get(self.origin)
+        is_drawn = self.origin == Origin.LIVE or (task is not None and task.is_of_cell)
         made = "" if is_drawn else self.origin_run or run
         where = self.where
         return Identity(
             self.trial, self.origin, made, self.zfs, where.linux_nas, where.linux_client
         )
+
+
+if TYPE_CHECKING:
+    TrialRecord = CoreRecord
+else:
+    TrialRecord = defstruct(
+        "TrialRecord",
+        [(kind.FIELD, kind | None, None) for kind in part_kinds()],
+        bases=(CoreRecord,),
+        module=__name__,
+        namespace={"__doc__": CoreRecord.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
+    """With a field for each part of a feature."""
 
 
 def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:

@@ -43,7 +43,7 @@ class Records:
     @property
     def live(self) -> tuple[TrialRecord, ...]:
         """The run's own trials, without repetitions of an earlier trial."""
-        return tuple(record for record in self.records if record.origin is Origin.LIVE)
+        return tuple(record for record in self.records if record.origin == Origin.LIVE)
 
 
 def read_records(path: Path) -> Records:

@@ -46,7 +46,7 @@ class FixedSchedule:
         """See `Schedule`."""
         self._left_of_cell[spec.cell] -= 1
         is_empty = record.cut.is_empty and not record.is_conclusive
-        if self._draws_again and is_empty and spec.origin is Origin.LIVE:
+        if self._draws_again and is_empty and spec.origin == Origin.LIVE:
             self._draw_again(spec)
 
     def _draw_again(self, spec: TrialSpec) -> None:

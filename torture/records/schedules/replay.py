@@ -17,7 +17,7 @@ class ReplaySchedule(FixedSchedule):
     """A schedule of one trial, which repeats another. Raises `ValueError` for one that does not."""
 
     def __init__(self, spec: TrialSpec) -> None:
-        if spec.origin is Origin.LIVE:
+        if spec.origin == Origin.LIVE:
             raise ValueError(f"{spec.trial} repeats no trial")
         super().__init__([spec])
         self._spec = spec
@@ -39,7 +39,7 @@ def repeat(
         origin=origin,
         repeats=spec.trial,
         replay_of=str(evidence),
-        task=(task or Replay()) if origin is Origin.REPLAY else spec.task,
+        task=(task or Replay()) if origin == Origin.REPLAY else spec.task,
     )
 
 

@@ -197,7 +197,7 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
     }
     if record.absence.unfounded:
         said.add(Sight.OUTAGE)
-    if record.walk is not None and record.walk.states_lost:
+    if any(part.shows_loss for part in record.parts):
         said.add(Sight.REPLAY)
     if record.cut.not_in_effect:
         said.add(Sight.SETTINGS)

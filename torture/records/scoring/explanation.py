@@ -11,7 +11,6 @@ from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.moments import Windows
 from torture.oracles.verdict.observations import Observation, conflict_in
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.walk_in_words import walk_in_words
 
 _WIDTH = 100
 _NUMBERS_MAX = 8
@@ -29,7 +28,7 @@ def explanation_of(
         _layers(record),
         _cut(record),
         _audit(record),
-        () if record.walk is None else walk_in_words(record.walk),
+        *(part.in_words() for part in record.parts),
         _data(evidence, observations),
         _ledger(evidence, observations),
     )

@@ -24,7 +24,6 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
-from torture.facts.evidence.walk_document import WALK
 from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.repeated_requests import repeated_as_done
@@ -39,8 +38,7 @@ from torture.records.scoring.checkers.storage_checkers import (
     check_pool,
 )
 from torture.records.scoring.required_evidence import missing_evidence
-from torture.records.scoring.walk_verdict import left_open
-from torture.records.tasks import document_of
+from torture.records.tasks import left_by_task
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
@@ -126,7 +124,7 @@ def _unknown(
     for why in (
         *(f"{NOT_IN_EFFECT}: {found}" for found in evidence.cut.not_in_effect),
         *(why for finding in every for why in finding.unknown),
-        *_left_open_by_the_walk(evidence, shown=worst([Verdict.INTACT, *known])),
+        *_left_open_beside(evidence, shown=worst([Verdict.INTACT, *known])),
     ):
         is_doubted = True
         yield why
@@ -152,9 +150,10 @@ def _of_data(
     return None if verdict.is_loss and is_less and not is_whole else data.verdict
 
 
-def _left_open_by_the_walk(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
-    """See `left_open`; a trial that came back without the walk that it was to make has one less."""
-    if evidence.walk is not None:
-        yield from left_open(evidence.walk, shown=shown)
-    elif document_of(evidence.spec) == WALK and evidence.outage is None:
-        yield "no state of the recording was walked"
+def _left_open_beside(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
+    """By features; a trial that came back without the evidence that its task leaves has one less."""
+    for part in evidence.parts.values():
+        yield from part.left_open(shown=shown)
+    due = left_by_task(evidence.spec)
+    if due is not None and due.FILE not in evidence.parts and evidence.outage is None:
+        yield due.LACKING

@@ -23,7 +23,7 @@ from torture.facts.evidence.folder import (
     Evidence,
     Step,
 )
-from torture.facts.evidence.walk_document import WALK
+from torture.facts.evidence.parts import part_kinds
 
 
 def missing_evidence(evidence: Evidence, cell: Cell | None, *, is_replay: bool) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def _garbled(evidence: Evidence) -> tuple[str, ...]:
     """The documents that are there and say nothing."""
     read = {
         OUTAGE: evidence.outage,
-        WALK: evidence.walk,
+        **{kind.FILE: evidence.parts.get(kind.FILE) for kind in part_kinds()},
         ADMINISTRATION_DOCUMENT: evidence.administration,
     }
     named = (name for name, content in read.items() if content is None)

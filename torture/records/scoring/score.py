@@ -22,8 +22,8 @@ from torture.facts.evidence.folder import (
     load_evidence,
 )
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
+from torture.facts.evidence.parts import Part
 from torture.facts.evidence.strict_json import json_object, strict_json
-from torture.facts.speed.measured_document import MEASURED, MeasuredDocument
 from torture.oracles.verdict.judgement import UNJUDGED, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.advertised_promises import Advertised
@@ -49,7 +49,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     evidence = load_evidence(folder)
     spec = _spec_in(evidence, folder)
     if not spec.task.has_cut:
-        return _measured_in(folder, spec, evidence, timings)
+        return _of_task_alone(folder, spec, evidence, timings)
     judgement = judge(evidence)
     observations = judgement.findings.observations
     findings = replace(judgement.findings, observations=())
@@ -68,7 +68,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         speed=speed_of(evidence),
         absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
-        walk=evidence.walk,
+        **{part.FIELD: part for part in evidence.parts.values()},
         advertised=advertised.with_verifiers(_found_in(folder / VERIFIERS)),
         administration=_administered(spec, evidence),
         timings=timings,
@@ -96,15 +96,18 @@ def _layout_in_words(spec: TrialSpec, evidence: Evidence) -> Iterator[str]:
         yield f"the layout of the pool changed under the load: {', '.join(changes)}"
 
 
-def _measured_in(
+def _of_task_alone(
     folder: Path, spec: TrialSpec, evidence: Evidence, timings: dict[str, int]
 ) -> TrialRecord:
-    zfs, file = str(evidence.spec.get("zfs", "")), folder / MEASURED
+    """Nothing was cut, so nothing could be lost: the task's own evidence is all that there is."""
+    kind = spec.task.leaves
+    assert kind is not None, "a task without a cut leaves evidence of its own"
+    file = folder / kind.FILE
     try:
-        document = MeasuredDocument.from_json(strict_json(file.read_bytes()))
+        part = kind.from_json(strict_json(file.read_bytes()))
     except (OSError, ValueError) as error:
         raise HarnessError(f"{file} is unreadable: {error}", hint=f"read {folder}") from error
-    return measured(spec, document, zfs=zfs, timings=timings)
+    return uncut(spec, part, zfs=str(evidence.spec.get("zfs", "")), timings=timings)
 
 
 def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
@@ -146,14 +149,12 @@ def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, in
     return replace(_record_of(spec), timings=timings, error=error, zfs=zfs, machinery_failed=True)
 
 
-def measured(
-    spec: TrialSpec, document: MeasuredDocument, *, zfs: str, timings: dict[str, int]
-) -> TrialRecord:
-    """The record of a measurement: nothing was cut, so nothing could be lost."""
+def uncut(spec: TrialSpec, part: Part, *, zfs: str, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial without a cut."""
     return replace(
         _record_of(spec),
         judgement=Judgement(verdict=Verdict.INTACT, findings=UNJUDGED),
-        measured=document,
+        **{part.FIELD: part},
         timings=timings,
         zfs=zfs,
     )

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Any
 
 from torture.discovery import offered
 from torture.facts.evidence.documents import plainly, strictly
+from torture.facts.evidence.parts import Part
 from torture.records.tasks.protocol import Task
+
+
+def kinds() -> tuple[type[Task], ...]:
+    """Every kind of task."""
+    return offered(__name__, "TASK")
 
 
 def task_of(data: Any) -> Task:
     """The task of `as_json`'s data. Raises `ValueError` for another."""
-    task: Task = strictly(reduce(or_, offered(__name__, "TASK")), data)
+    task: Task = strictly(reduce(or_, kinds()), data)
     return task
 
 
-def document_of(spec: Mapping[str, Any]) -> str:
-    """The evidence that the task of a spec leaves; empty where it leaves none, or is unknown."""
+def left_by_task(spec: Mapping[str, Any]) -> type[Part] | None:
+    """The evidence that the task of a spec leaves; None where it leaves none, or is unknown."""
     try:
-        return task_of(spec["task"]).document
+        return task_of(spec["task"]).leaves
     except (KeyError, ValueError):
-        return ""
+        return None
+
+
+@cache
+def drawn_origins() -> dict[str, type[Task]]:
+    """The origins of drawn trials beside live ones, with their tasks."""
+    return {kind.origin: kind for kind in kinds() if kind.origin}
 
 
 def as_json(task: Task) -> dict[str, Any]:

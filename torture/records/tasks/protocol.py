@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from torture.facts.evidence.documents import Struct
+from torture.facts.evidence.parts import Part
 
 
 class Task(Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -17,10 +18,16 @@ class Task(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Whether the trial ends with a verdict on a cut."""
     is_recorded: ClassVar[bool] = False
     """Whether the cut is that of another trial's recording."""
-    recovers_on_host: ClassVar[bool] = False
-    """Whether it needs the programs with which the host recovers a pool."""
-    document: ClassVar[str] = ""
+    origin: ClassVar[str] = ""
+    """The origin of drawn trials with it; empty for one of the core's (`records.record.trials`)."""
+    is_of_cell: ClassVar[bool] = True
+    """Whether its drawn trials say something about their cell."""
+    takes_all_cuts: ClassVar[bool] = False
+    """Whether it takes every cut of the load: the drawn one comes at the load's end."""
+    leaves: ClassVar[type[Part] | None] = None
     """The evidence that the task itself leaves; without it the trial is inconclusive."""
+    runs_terms: ClassVar[str] = ""
+    """The name of its terms in `run.json`."""
 
     @property
     def longer_s(self) -> float:

@@ -60,7 +60,7 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
             for key, value in _rates(name, getattr(figures, name), figures.unresolved).items()
         },
         "broken": figures.broken,
-        **figures.walk_counts,
+        **figures.survey_counts,
         "acknowledged_per_s": figures.acknowledged_per_s,
         **asdict(figures.worth),
         "acknowledged_in_outage": figures.acknowledged_in_outage,

@@ -12,6 +12,7 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
+from torture.report.reading.surveys import Survey, survey_kinds
 from torture.report.reading.text import escaped, markdown_table
 
 _RATES = {"lost or damaged": "harm", "acknowledged loss": "loss", "corruption": "corruption"}
@@ -39,7 +40,8 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
-    head = ["cell", "guarantee", "broken", "trials", "states lost", *seen, *_RATES]
+    titles = [kind.title for kind in survey_kinds()]
+    head = ["cell", "guarantee", "broken", "trials", *titles, *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
@@ -47,20 +49,25 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
     return [
         escaped(figures.cell),
         escaped(figures.guarantee),
-        f"**{broken}**" if (broken := figures.broken + figures.broken_walks) else "0",
+        f"**{broken}**" if (broken := figures.broken + figures.broken_surveys) else "0",
         str(figures.trials),
-        "" if (walked := figures.walked) is None else f"{walked.lost:,}/{walked.states:,}",
+        *(_survey(figures.survey_of(kind)) for kind in survey_kinds()),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
         *(rate_in_words(getattr(figures, name), figures.unresolved) for name in _RATES.values()),
     ]
 
 
+def _survey(survey: Survey | None) -> str:
+    return "" if survey is None else f"{survey.lost:,}/{survey.units:,}"
+
+
 def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     runs = f"{len(store.runs)} runs" if len(store.runs) > 1 else "1 run"
+    trials = " and ".join(["trials", *(kind.name for kind in survey_kinds())])
+    legends = "".join(f"; {kind.legend}" for kind in survey_kinds())
     legend = (
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
-        "intervals; broken: trials and walks worse than the guarantee; states lost: crash "
-        "states of walked recordings that lost something."
+        f"intervals; broken: {trials} worse than the guarantee{legends}."
     )
     if any(figures.unresolved for figures in cells):
         legend += " After a rate: the same with inconclusive trials counted as safe, and as lost."

@@ -7,6 +7,7 @@ cells that lose 10 % of cuts, the bound of such a group held in 791.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from torture.oracles.verdict.guarantee import Guarantee
 from torture.report.figures.cell_figures import CellFigures, rates_either_way
 from torture.report.figures.grid import axes_rank, setting_of
 from torture.report.figures.wording import duration_in_words, either_way_in_words
+from torture.report.reading.surveys import survey_kinds
 from torture.report.reading.tally import guarantee_in
 
 RATE_TO_DETECT = 0.1
@@ -126,9 +128,6 @@ class Group:
         each = f"each of {configurations(len(self.cut_cells))}"
         return f"{each} at most {bound}, for all of them at once"
 
-    def _walked(self, counted: str) -> int:
-        return sum(cell.walk_counts[counted] for cell in self.cells)
-
     @property
     def sentence(self) -> str:
         """E.g. `theory says safe: 0 of 300 cuts lost or damaged data, at most 1.23 % at 95 %`."""
@@ -145,9 +144,10 @@ class Group:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
         if rate.trials and len(self.cut_cells) > 1:
             parts.append(self._worst_in_words)
-        if states := self._walked("walked_states"):
-            lost = self._walked("walked_states_lost")
-            parts.append(f"{lost:,} of {states:,} walked crash states lost something")
+        counts = Counter[str]()
+        for cell in self.cells:
+            counts.update(cell.survey_counts)
+        parts += filter(None, (kind.together(counts) for kind in survey_kinds()))
         if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):

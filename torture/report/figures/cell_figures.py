@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.verdicts import Verdict
+from torture.report.reading.surveys import Survey, SurveyKind, survey_kinds
 from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
-from torture.report.reading.walks import Walked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,42 +79,37 @@ class CellFigures(CellRates):
     rollback_ms: Spread | None
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
-    walked: Walked | None = None
+    surveys: tuple[Survey, ...] = ()
 
     @property
     def is_worse(self) -> bool:
-        """Whether a cut or a walk was worse than guaranteed."""
-        return self.broken > 0 or self.broken_walks > 0
+        """Whether a cut or a survey was worse than guaranteed."""
+        return self.broken > 0 or self.broken_surveys > 0
 
     @property
-    def broken_walks(self) -> int:
-        """Walks that are worse than guaranteed."""
-        return 0 if self.walked is None else self.walked.broken
+    def broken_surveys(self) -> int:
+        """Surveyed recordings that are worse than guaranteed."""
+        return sum(survey.broken for survey in self.surveys)
 
     @property
     def has_answer(self) -> bool:
-        """Whether a cut or a walk was conclusive."""
-        return self.conclusive > 0 or (self.walked is not None and self.walked.recordings > 0)
+        """Whether a cut or a survey was conclusive."""
+        return self.conclusive > 0 or any(survey.recordings for survey in self.surveys)
 
     @property
-    def walk_counts(self) -> dict[str, int]:
-        """Its walks, as columns of exports; all 0 without one."""
-        walked = self.walked or Walked(
-            recordings=0, states=0, proven=0, by_library=0, lost=0, recordings_lost=0
-        )
-        return {
-            "walks": walked.recordings,
-            "walks_inconclusive": walked.inconclusive,
-            "walks_broken": walked.broken,
-            "walked_states": walked.states,
-            "walked_states_proven": walked.proven,
-            "walked_states_lost": walked.lost,
-        }
+    def survey_counts(self) -> dict[str, int]:
+        """Its surveys, as columns of exports; all 0 without one."""
+        none = {column: 0 for kind in survey_kinds() for column in kind.columns}
+        return none | {name: n for survey in self.surveys for name, n in survey.counts.items()}
+
+    def survey_of(self, kind: SurveyKind) -> Survey | None:
+        """The one of this kind."""
+        return next((survey for survey in self.surveys if survey.kind == kind.name), None)
 
     @property
     def is_open(self) -> bool:
-        """Whether an inconclusive cut or walk may have lost data."""
-        return self.unresolved > 0 or (self.walked is not None and self.walked.inconclusive > 0)
+        """Whether an inconclusive cut or survey may have lost data."""
+        return self.unresolved > 0 or any(survey.inconclusive for survey in self.surveys)
 
     @property
     def harmfulness(self) -> tuple[bool, float, bool, float]:
@@ -182,5 +177,5 @@ def _figures(tally: CellTally) -> CellFigures:
         rollback_ms=tally.rollback_ms,
         worth=tally.worth,
         acknowledged_in_outage=tally.acknowledged_in_outage,
-        walked=tally.walked,
+        surveys=tally.surveys,
     )

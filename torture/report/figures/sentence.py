@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.rates import bound_in_words, high_in_words, interval_in_words, rate_of
+from torture.facts.stats.rates import high_in_words, interval_in_words
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
@@ -13,7 +13,6 @@ from torture.report.figures.wording import (
     either_way_in_words,
     explained_in_words,
 )
-from torture.report.reading.walks import Walked
 
 _WOULD_BE_SEEN = "flush-dropped"
 """The planted fault of the sentence: a disk whose cache lies now and then is what people fear."""
@@ -63,9 +62,9 @@ def brief_in_words(figures: CellFigures) -> str:
             said += f", up to {back} of them" if is_all else undamaged
     if figures.broken:
         said += f"; {figures.broken} worse than theory guarantees ({figures.guarantee})"
-    elif figures.is_worse and figures.walked is not None:
-        states = f"{figures.walked.lost:,} of {figures.walked.states:,} crash states"
-        said += f", but {states} lost something: worse than theory guarantees ({figures.guarantee})"
+    elif figures.is_worse:
+        lost = " and ".join(one.loss_in_words for one in figures.surveys)
+        said += f", but {lost} lost something: worse than theory guarantees ({figures.guarantee})"
     return said
 
 
@@ -77,28 +76,8 @@ def rest_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
         parts.append(unresolved)
     if harm.trials and not harm.events and (seen := would_be_seen(figures, sensitivity)):
         parts.append(seen)
-    if figures.walked is not None:
-        parts.append(walked_in_words(figures.walked))
+    parts += [survey.in_words for survey in figures.surveys]
     return "; ".join(parts)
-
-
-def walked_in_words(walked: Walked) -> str:
-    """With the interval of the recordings: the states of one are no independent trials."""
-    if not walked.recordings:
-        return f"none of {walked.inconclusive} walks of its crash states was conclusive"
-    rate = rate_of(walked.recordings_lost, walked.recordings)
-    of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
-    how = "recovered" if not walked.proven else "recovered or proven"
-    states = f"{walked.states:,} {how} crash states"
-    if walked.by_library:
-        states += f" ({walked.by_library:,} of them by OpenZFS's library alone)"
-    if walked.inconclusive:
-        of += f"; {walked.inconclusive} more inconclusive"
-    if not walked.lost:
-        bound = bound_in_words(rate.high)
-        return f"none of {states} lost anything ({of}; at most {bound} of recordings lose in one)"
-    share = interval_in_words(rate)
-    return f"{walked.lost:,} of {states} lost something ({of}; {share} of recordings lose in one)"
 
 
 def would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:

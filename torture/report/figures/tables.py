@@ -19,6 +19,7 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
+from torture.report.reading.surveys import survey_kinds
 from torture.report.reading.tally import WORTH
 
 EXPORT_SCHEMA = 3
@@ -31,11 +32,6 @@ CELLS = "cells"
 
 CELL_RATES = ("harm", "loss", "corruption")
 """The rates of `CellFigures` in every export; the page's own comes first."""
-WALK_COUNTS = (
-    "walks", "walks_inconclusive", "walks_broken",
-    "walked_states", "walked_states_proven", "walked_states_lost",
-)  # fmt: skip
-"""The columns of `CellFigures.walk_counts`."""
 _RATES = tuple(
     f"{rate}{counted}" for rate in CELL_RATES for counted in ("", "_counted_safe", "_counted_lost")
 )
@@ -56,7 +52,7 @@ CELL_COLUMNS = {
     "is_sequential": "BOOLEAN",
     "confidence": "DOUBLE",
     "broken": "BIGINT",
-    **dict.fromkeys(WALK_COUNTS, "BIGINT"),
+    **{column: "BIGINT" for kind in survey_kinds() for column in kind.columns},
     "acknowledged_per_s": "DOUBLE",
     **dict.fromkeys(WORTH, "DOUBLE"),
     "acknowledged_in_outage": "BIGINT",
@@ -116,7 +112,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.harm.is_sequential,
         CONFIDENCE,
         figures.broken,
-        *figures.walk_counts.values(),
+        *figures.survey_counts.values(),
         figures.acknowledged_per_s,
         *(getattr(figures.worth, name) for name in WORTH),
         min(figures.acknowledged_in_outage, COUNT_MAX),

@@ -42,7 +42,7 @@ class Pooled:
 class Versus:
     """The cells of both nights, compared as one family, and the cells of only one.
 
-    Its walks are compared like another cell: their rate is of recordings. So is the rate of its breaches,
+    Its surveys are compared like another cell: their rate is of recordings. So is the rate of breaches,
     where both nights have some, and where it is not that of losses.
 
     The new runs fail for a significantly worse rate, and for more inconclusive trials or breaches of the
@@ -184,7 +184,7 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
         )
-    was, now = _with_walks(old_cells), _with_walks(new_cells)
+    was, now = _with_surveys(old_cells), _with_surveys(new_cells)
     couples = [*same_cells(was, now), *_breaking(old_cells, new_cells)]
     pairs = compared(couples, is_between_runs=True)
     compared_cells = {pair.first.cell for pair in pairs}
@@ -221,16 +221,16 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
     )
 
 
-def _with_walks(cells: Mapping[str, CellFigures]) -> dict[str, CellFigures]:
-    """The cells with cuts, and the walks of each cell as one more cell."""
+def _with_surveys(cells: Mapping[str, CellFigures]) -> dict[str, CellFigures]:
+    """The cells with cuts, and each kind of survey of a cell as one more cell."""
     found = {}
     for name, figures in cells.items():
         if figures.trials:
             found[name] = figures
-        if (walked := figures.walked) is not None:
-            rate = rate_of(walked.recordings_lost, walked.recordings)
-            walks = replace(figures, cell=f"{name} (walks)", harm=rate)
-            found[walks.cell] = walks
+        for survey in figures.surveys:
+            rate = rate_of(survey.recordings_lost, survey.recordings)
+            own = replace(figures, cell=f"{name} ({survey.kind})", harm=rate)
+            found[own.cell] = own
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
@@ -26,9 +25,8 @@ from torture.report.page.vega import (
     size_of,
 )
 from torture.report.reading.database import RollbackBin
-from torture.report.trade.trade import Front
 
-_TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
+TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
 """Tones, and the page's variables with their colours."""
 
 Named = Callable[[CellFigures], str]
@@ -127,67 +125,10 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     labels = layer_of(
         TEXT, y=numeric("loss"), text=numeric("number"), color={"value": "var(--on-colour)"}
     )
-    tones = nominal("tone", scale=colour_scale(_TONES), legend=None)
+    tones = nominal("tone", scale=colour_scale(TONES), legend=None)
     chart = chart_of(rows, [spans, points, labels], x=speed, color=tones)
     chart |= {"width": frame.width_px - 80, "height": 320}
     return as_svg(chart, replace(frame, spare_px=4), "speed against loss")
-
-
-def front_of_cells(front: Front, numbers: Mapping[str, int], frame: Frame) -> str:
-    """A point per cell: its measured speed against the upper bound of its losses, and the front.
-
-    Points have the cells' numbers in the table. The bars are intervals. The line bounds what any of
-    these cells reaches: behind it another cell is faster and safer.
-    """
-    is_latency = front.first.is_latency
-    rows: list[dict[str, Any]] = []
-    for point in front.points:
-        speed, rate = point.speed.figure, point.figures.harm
-        rows.append(
-            {
-                "speed": speed.value,
-                "fast": speed.low or speed.value, "slow": speed.high or speed.value,
-                "low": rate.low, "high": rate.high,
-                "tone": tone_of(point.figures), "number": numbers[point.figures.cell],
-                "front": rate.high if point.is_on_front else None,
-            }
-        )  # fmt: skip
-    title = "ms of an operation: further left is faster" if is_latency else "MiB/s"
-    scale = {"type": "log", "nice": False, "padding": 24}
-    speed_at = numeric("speed", title=title, scale=scale, axis={"grid": False, "tickCount": 6})
-    bound = numeric("high", title="cuts that lose, at most", axis=percent_axis(frame))
-    tones = nominal("tone", scale=colour_scale(_TONES), legend=None)
-    line = layer_of(
-        # a slower cell lowers the bound from its own speed on
-        {"type": "line", "interpolate": "step-after" if is_latency else "step-before",
-         "strokeDash": [4, 3]},
-        x=speed_at, y=numeric("front"), color={"value": "currentColor"},
-    )  # fmt: skip
-    losses = layer_of(
-        {"type": "rule", "opacity": 0.5},
-        x=speed_at, y=numeric("low"), y2={"field": "high"}, color=tones,
-    )  # fmt: skip
-    speeds = layer_of(
-        {"type": "rule", "opacity": 0.5},
-        x=numeric("fast", scale=scale), x2={"field": "slow"}, y=bound, color=tones,
-    )  # fmt: skip
-    points = layer_of(
-        {"type": "circle", "size": 90, "opacity": 1}, x=speed_at, y=bound, color=tones
-    )
-    abreast = sorted(rows, key=lambda row: (round(row["high"], 1), row["speed"]))
-    # neighbours have their numbers above and below: else 1 and 9 side by side read as 19
-    labels = [
-        layer_of(
-            TEXT | {"dx": 9, "dy": dy}, x=speed_at, y=bound, text=numeric("number"),
-            color={"value": "currentColor"},
-        ) | {"data": {"values": abreast[side::2]}}
-        for side, dy in enumerate((-8, 12))
-    ]  # fmt: skip
-    chart = chart_of(rows, [losses, speeds, points, *labels])
-    fronted = [row for row in rows if row["front"] is not None]
-    chart["layer"].insert(0, line | {"data": {"values": fronted}})
-    chart |= {"width": frame.width_px - 80, "height": 300}
-    return as_svg(chart, replace(frame, spare_px=4), "measured speed against loss")
 
 
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -63,21 +62,17 @@ from torture.report.page import charts
 from torture.report.page.documented_findings import known_findings
 from torture.report.page.evidence_excerpts import Timeline, ToolExcerpt, timeline_of, words_of
 from torture.report.page.promises import advertised_values
+from torture.report.page.sections import Shown, sections
 from torture.report.page.story import Incident, story_of
-from torture.report.page.sweep_charts import drawn_sweep
-from torture.report.page.vega import PHONE, WIDE, Frame
+from torture.report.page.vega import PHONE, TEMPLATES, WIDE, Frame
 from torture.report.reading.database import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
-from torture.report.trade.speeds import estimate_in_words, job_in_words, link_in_words
-from torture.report.trade.trade import Front, trade_of
 
 CASES_MAX = 24
 LOSSES_MAX = 2000
 _CHOICES_MAX = 12
-_FRONTS_MAX = 8
 _PAIRS_MAX = 300
-_TEMPLATES = Path(__file__).with_name("templates")
 _CHECKERS = ("btrfs-progs", "e2fsprogs", "xfsprogs")
 _PLAIN = re.compile(r"[a-z0-9.-]{1,120}")
 
@@ -109,7 +104,7 @@ def render_page(store: Store) -> str:
     numbers = {figures.cell: place for place, figures in enumerate(ranked, start=1)}
     by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
-    trade = trade_of(store, ranked, sensitivity)
+    shown = Shown(store=store, cells=ranked, sensitivity=sensitivity, numbers=numbers)
     fallen = fallen_cuts(store.sql)
     script, style = _text("page.js"), _text("style.css")
     return _environment().get_template("page.html.j2").render(
@@ -124,8 +119,7 @@ def render_page(store: Store) -> str:
         not_measured=_not_measured(axes),
         planted=sensitivity.sentence,
         cuts_to_detect=CUTS_TO_DETECT,
-        trade=trade,
-        fronts=[(front, _drawn(front, numbers)) for front in trade.fronts[:_FRONTS_MAX]],
+        sections=[(own.template, own.values(shown)) for own in sections()],
         choices=fastest[:_CHOICES_MAX],
         choices_more=max(0, len(fastest) - _CHOICES_MAX),
         is_emulated=_is_emulated(store),
@@ -160,7 +154,7 @@ def _configuration(context: Context, axes: Mapping[str, str]) -> str:
 def _environment() -> Environment:
     """One environment for all pages: compiling its templates takes as long as drawing a picture."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([TEMPLATES, *(own.folder for own in sections())]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -176,11 +170,7 @@ def _environment() -> Environment:
         "choice": choice_in_words,
         "duration": duration_in_words,
         "latency": latency_in_words,
-        "estimate": estimate_in_words,
-        "job": job_in_words,
-        "link": link_in_words,
         "speed": speed_in_words,
-        "sweep": lambda drawn: [Markup(drawn_sweep(drawn, frame)) for frame in (WIDE, PHONE)],
         "difference": difference_in_words,
         "percent": bound_in_words,
         "high": high_in_words,
@@ -192,6 +182,8 @@ def _environment() -> Environment:
         "anchor": anchor,
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
+    for section in sections():
+        environment.filters |= section.filters
     environment.globals |= {"titles": AXIS_TITLES, "outcomes": tuple(Outcome)}
     return environment
 
@@ -241,12 +233,6 @@ def _pictures(
             )
         )
     return pictures
-
-
-def _drawn(front: Front, numbers: Mapping[str, int]) -> tuple[Markup, Markup]:
-    """A front for a wide page and for a phone."""
-    wide, phone = (Markup(charts.front_of_cells(front, numbers, frame)) for frame in (WIDE, PHONE))
-    return wide, phone
 
 
 def _clearest(pairs: Sequence[Pair]) -> list[Pair]:
@@ -319,4 +305,4 @@ def _hash(text: str) -> str:
 
 
 def _text(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
+    return (TEMPLATES / name).read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import vl_convert
@@ -20,6 +21,8 @@ class Frame:
     """Spare space at the left: a reader's font may be wider than the measured one."""
 
 
+TEMPLATES = Path(__file__).with_name("templates")
+"""The page's own; its style has the colours of all pictures."""
 WIDE = Frame(width_px=900, names_px=430, spare_px=70)
 PHONE = Frame(width_px=400, names_px=215, spare_px=36)
 

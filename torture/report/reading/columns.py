@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from torture.choices.matrix.axes import AXES
-from torture.facts.evidence.cut_document import GONE, CutDocument
+from torture.discovery import offered_by_features
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Document
-from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.lines import Line
 from torture.records.record.trials import Absence, Speed, TrialRecord, Where
 from torture.records.scoring.lower_bound import is_at_risk
-from torture.records.scoring.walk_in_words import by_library_alone
-from torture.report.reading.runs import RunInfo
-from torture.report.reading.tally import WORTH, TrialKind
+from torture.report.reading.column import Column, Of, Row, count, flag, hidden, number, text
+from torture.report.reading.tally import WORTH
 
 _RENAMED = {"foreign": "foreign_content"}
 """A word of SQL is no good name for a column."""
@@ -34,35 +31,7 @@ _BEFORE_AXES = "zfs"
 """The exports have the choices on the axes behind this column."""
 
 
-class Row(NamedTuple):
-    """A record that was read, with the facts for its row of the table."""
-
-    run: RunInfo
-    line: Line
-    record: TrialRecord
-    trial_index: int | None
-    guarantee: str
-    """Today's of its cell, where that is known."""
-    kind: TrialKind
-
-
-_Of = str | Callable[[Row], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """`kind`: duckdb's type; `of`: the path of the value in a row, or its function."""
-
-    kind: str
-    of: _Of
-    is_exported: bool = True
-
-
-_text = partial(Column, "VARCHAR")
-_count = partial(Column, "BIGINT")
-_flag = partial(Column, "BOOLEAN")
-_number = partial(Column, "DOUBLE")
-_hidden = partial(Column, is_exported=False)
+_FEATURES: tuple[Mapping[str, Column], ...] = offered_by_features("columns", "COLUMN")
 _FINDINGS = "record.judgement.findings."
 _RISKS: dict[str, Callable[[CutDocument], bool | None]] = {
     "at_risk": lambda cut: cut.is_at_risk,
@@ -106,19 +75,6 @@ def _before_cut(row: Row) -> int:
     return row.record.acknowledged if before is None else min(before, row.record.acknowledged)
 
 
-def _may_be_of_no_cut(row: Row) -> bool:
-    """Whether its walk lost something in a state that perhaps no cut leaves.
-
-    Walks of rule 0 dropped completed writes of disks with power-loss protection
-    (`torture.facts.states.course.RULE`).
-    """
-    walk, disks = row.record.walk, row.record.cut.disks.values()
-    if walk is None or walk.rule > 0 or not walk.states_lost:
-        return False
-    left = [disk.persistence for disk in disks if disk.policy != GONE]
-    return Persistence.PLP in left or not left
-
-
 def _plain_fields() -> Iterator[tuple[str, Column]]:
     """A column for each number, truth and text of the record, of its speed and of its absence."""
     parts: tuple[tuple[type[Document], str], ...] = (
@@ -135,100 +91,91 @@ def _plain_fields() -> Iterator[tuple[str, Column]]:
 
 
 _NAMED = {
-    "line_begin": _hidden("BIGINT", "line.position"),
-    "line_bytes": _hidden("BIGINT", lambda row: len(row.line.raw)),
-    "trial": _text("record.trial"),
-    "origin": _text("record.origin"),
-    "repeats": _text("record.repeats"),
+    "line_begin": hidden("BIGINT", "line.position"),
+    "line_bytes": hidden("BIGINT", lambda row: len(row.line.raw)),
+    "trial": text("record.trial"),
+    "origin": text("record.origin"),
+    "repeats": text("record.repeats"),
     # of a replay or rerun, also where the file leaves it to the run
-    "origin_run": _text(_run_of_origin),
-    "cell": _text("record.cell"),
-    "index": _count("trial_index"),
+    "origin_run": text(_run_of_origin),
+    "cell": text("record.cell"),
+    "index": count("trial_index"),
     "seed": Column("UBIGINT", "record.seed"),
     # of the NAS; empty where neither the record nor its run says
-    "zfs": _text(lambda row: row.record.zfs or row.run.document.zfs),
+    "zfs": text(lambda row: row.record.zfs or row.run.document.zfs),
     # of each machine's kernel; of a record that does not say it, as its run does
-    "linux_nas": _text(partial(_kernel_of, image="nas")),
-    "linux_client": _text(partial(_kernel_of, image="client")),
+    "linux_nas": text(partial(_kernel_of, image="nas")),
+    "linux_client": text(partial(_kernel_of, image="client")),
     # empty where neither the record nor its run says; guests of KVM and emulated ones differ in pace
-    "accelerator": _text(
+    "accelerator": text(
         lambda row: row.record.where.accelerator or row.run.document.accelerator.kind
     ),
-    "guarantee": _text("guarantee"),
-    "broke_guarantee": _flag("kind.broke_guarantee"),
-    "verdict": _text("kind.verdict"),
+    "guarantee": text("guarantee"),
+    "broke_guarantee": flag("kind.broke_guarantee"),
+    "verdict": text("kind.verdict"),
     # -1 for inconclusive
-    "badness": _hidden("INTEGER", lambda row: _BADNESS[row.kind.verdict]),
-    "is_loss": _hidden("BOOLEAN", "kind.is_loss"),
-    "is_empty": _hidden("BOOLEAN", "kind.is_empty"),
-    "pool_verdict": _text("record.judgement.pool"),
-    "filesystem_verdict": _text("record.judgement.filesystem"),
-    "data_verdict": _text(f"{_FINDINGS}verdict"),
-    "acknowledged": _count(f"{_FINDINGS}acknowledged"),
-    "acknowledged_before_cut": _count(_before_cut),
-    "lost": _count(f"{_FINDINGS}lost"),
-    "rollback_ms": _number(
+    "badness": hidden("INTEGER", lambda row: _BADNESS[row.kind.verdict]),
+    "is_loss": hidden("BOOLEAN", "kind.is_loss"),
+    "is_empty": hidden("BOOLEAN", "kind.is_empty"),
+    "pool_verdict": text("record.judgement.pool"),
+    "filesystem_verdict": text("record.judgement.filesystem"),
+    "data_verdict": text(f"{_FINDINGS}verdict"),
+    "acknowledged": count(f"{_FINDINGS}acknowledged"),
+    "acknowledged_before_cut": count(_before_cut),
+    "lost": count(f"{_FINDINGS}lost"),
+    "rollback_ms": number(
         lambda row: row.record.rollback_ms if _BADNESS[row.kind.verdict] >= 0 else None
     ),
     **{
-        _RENAMED.get(name, name): _count(_FINDINGS + name)
+        _RENAMED.get(name, name): count(_FINDINGS + name)
         for name in COUNTS
         if name not in ("acknowledged", "lost")
     },
-    "cut_ms": _number("record.cut.t_ms"),
-    "cut_aim": _text("record.cut.aim"),
-    "is_confirmation": _flag("kind.is_confirmation"),
-    "cut_phase": _text("record.cut.phase"),
+    "cut_ms": number("record.cut.t_ms"),
+    "cut_aim": text("record.cut.aim"),
+    "is_confirmation": flag("kind.is_confirmation"),
+    "cut_phase": text("record.cut.phase"),
     # of the disks that may lose something
-    "cut_policies": _text("record.cut.policies"),
-    "audited": _count("record.cut.audited.acknowledgements"),
-    "audited_completions": _count("record.cut.audited.completions"),
-    "audited_txgs": _count("record.cut.audited.txgs"),
-    "audit_broken": _count("record.cut.audited.broken"),
+    "cut_policies": text("record.cut.policies"),
+    "audited": count("record.cut.audited.acknowledgements"),
+    "audited_completions": count("record.cut.audited.completions"),
+    "audited_txgs": count("record.cut.audited.txgs"),
+    "audit_broken": count("record.cut.audited.broken"),
     **{
-        name: _number(f"record.{'speed' if name in Speed.names() else 'absence'}.{name}")
+        name: number(f"record.{'speed' if name in Speed.names() else 'absence'}.{name}")
         for name in WORTH
     },
-    "acknowledged_in_outage": _count("record.absence.acknowledged_in_outage"),
-    "load_ms": _count(lambda row: row.record.timings.get("load")),
-    "trial_ms": _count("record.trial_ms"),
+    "acknowledged_in_outage": count("record.absence.acknowledged_in_outage"),
+    "load_ms": count(lambda row: row.record.timings.get("load")),
+    "trial_ms": count("record.trial_ms"),
     # asked for, in words
-    "load_asked": _hidden("VARCHAR", "record.load"),
-    "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
-    "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
-    "walked_states_by_library": _count(
-        lambda row: row.record.walk and by_library_alone(row.record.walk)
-    ),
-    "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
-    "walked_perhaps_illegal": _hidden("BOOLEAN", _may_be_of_no_cut),
-    "walked_amid_recovery": _hidden(
-        "BIGINT", lambda row: row.record.walk and row.record.walk.amid_recovery
-    ),
+    "load_asked": hidden("VARCHAR", "record.load"),
+    **{name: column for own in _FEATURES for name, column in own.items()},
     # of a cell that must lose: whether the cut had acknowledged operations at risk
-    "is_at_risk": _hidden("BOOLEAN", lambda row: is_at_risk(row.record)),
+    "is_at_risk": hidden("BOOLEAN", lambda row: is_at_risk(row.record)),
     # what the cut found on the disks; NULL where the record does not say it
-    **{f"cut_{name}": _hidden("BIGINT", partial(_risk_of, find=_RISKS[name])) for name in _RISKS},
+    **{f"cut_{name}": hidden("BIGINT", partial(_risk_of, find=_RISKS[name])) for name in _RISKS},
     # whether the pool was administered at the cut, and its outcome afterwards
-    "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
-    "administration_moment": _hidden("VARCHAR", partial(_of_administration, name="moment")),
-    "administration_returned": _hidden(
+    "is_administered": hidden("BOOLEAN", lambda row: row.record.administration is not None),
+    "administration_moment": hidden("VARCHAR", partial(_of_administration, name="moment")),
+    "administration_returned": hidden(
         "BOOLEAN", lambda row: _of_administration(row, name="returned") is not None
     ),
-    "administration_outcome": _hidden("VARCHAR", "record.judgement.administration"),
+    "administration_outcome": hidden("VARCHAR", "record.judgement.administration"),
     # the promises of the client's disk or mount, as JSON, and the block of the volume
-    "advertised": _hidden("VARCHAR", lambda row: _as_json(row.record.advertised.client)),
-    "volume_block_size": _hidden(
+    "advertised": hidden("VARCHAR", lambda row: _as_json(row.record.advertised.client)),
+    "volume_block_size": hidden(
         "VARCHAR", lambda row: row.record.advertised.volume.get("physical_block_size")
     ),
     # what loads measured, as JSON
-    "figures": _hidden("VARCHAR", lambda row: _as_json(row.record.judgement.findings.figures)),
-    "fsck": _text("record.judgement.fsck"),
-    "pool": _text("record.judgement.pool_summary"),
-    "reasons": _text(lambda row: "\n".join(row.record.reasons)),
-    "error": _text("record.error"),
-    "machinery_failed": _flag("record.machinery_failed"),
-    "has_manifest": _flag("record.has_manifest"),
-    "schema": _count("record.schema"),
+    "figures": hidden("VARCHAR", lambda row: _as_json(row.record.judgement.findings.figures)),
+    "fsck": text("record.judgement.fsck"),
+    "pool": text("record.judgement.pool_summary"),
+    "reasons": text(lambda row: "\n".join(row.record.reasons)),
+    "error": text("record.error"),
+    "machinery_failed": flag("record.machinery_failed"),
+    "has_manifest": flag("record.has_manifest"),
+    "schema": count("record.schema"),
 }
 """The columns with a place of their own, or a value that is not simply a field's. Each count of
 `torture.oracles.verdict.judgement` is one."""
@@ -236,7 +183,7 @@ COLUMNS = _NAMED | {name: column for name, column in _plain_fields() if name not
 """Every column by name; plain fields of the record that are named nowhere come last."""
 
 
-def _taken(of: _Of) -> tuple[str, Callable[[Any], Any]]:
+def _taken(of: Of) -> tuple[str, Callable[[Any], Any]]:
     """The part of a row that has a column's value, and the function that takes it from there."""
     if not isinstance(of, str):
         return "", of

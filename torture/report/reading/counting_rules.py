@@ -3,9 +3,9 @@
 No other module reads the table `records`. The others read these views, each a part of the one before:
 
 - `counted`: each trial once, and no void one.
-- `judged`: of these, the trials that say something about their cell: drawn cuts and walked recordings.
-  A planted fault, a replay, a rerun or a measurement says nothing about its cell.
-- `live`: the drawn cuts, which rates count. `walks`: the walked recordings.
+- `judged`: of these, the trials that say something about their cell: drawn cuts, and surveys by
+  features. A planted fault, a replay or a rerun says nothing about its cell.
+- `live`: the drawn cuts, which rates count. Each kind of survey has a view of its name, too.
 - `trials`: `counted` with each trial's axes and run, for exports.
 """
 
@@ -21,6 +21,7 @@ import duckdb
 from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.trials import Origin
 from torture.report.reading.runs import RunInfo
+from torture.report.reading.surveys import survey_kinds
 from torture.report.reading.text import printable, shortened
 
 _BATCH = 5000
@@ -79,21 +80,22 @@ class _Duplicate(NamedTuple):
         return self.cut_ms, self.trial_ms
 
 
-_DRAWN = (Origin.LIVE, Origin.WALKED)
-
-
 def make_views(sql: duckdb.DuckDBPyConnection) -> None:
     """Create the views.
 
     The table `first_tries` has a trial's first conclusive record where a later one counts, and the
     latter's place.
     """
-    drawn = ", ".join(f"'{origin}'" for origin in _DRAWN)
+    surveys = {kind.name: kind.origin for kind in survey_kinds()}
+    drawn = ", ".join(f"'{origin}'" for origin in (Origin.LIVE, *surveys.values()))
     views = {
         "counted": "SELECT * FROM records",
         "judged": f"SELECT * FROM counted WHERE origin IN ({drawn}) AND fault = ''",
         "live": f"SELECT * FROM judged WHERE origin = '{Origin.LIVE}'",
-        "walks": f"SELECT * FROM judged WHERE origin = '{Origin.WALKED}'",
+        **{
+            name: f"SELECT * FROM judged WHERE origin = '{origin}'"
+            for name, origin in surveys.items()
+        },
         "trials": "SELECT runs.run, counted.* EXCLUDE (line_begin, line_bytes), "
         "cells.* EXCLUDE (cell), runs.is_sequential "
         "FROM counted JOIN cells USING (cell) JOIN runs USING (source)",

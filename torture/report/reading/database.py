@@ -49,7 +49,7 @@ class Breach(NamedTuple):
 
     cell: str
     trial: str
-    is_walk: bool
+    origin: str
     badness: int
     """Of its verdict; -1 for an inconclusive one."""
     has_broken_audit: bool
@@ -59,7 +59,7 @@ class Breach(NamedTuple):
     def is_covered_by(self, older: Breach) -> bool:
         """Whether an older breach was as bad in each way: then this one is no news."""
         return (
-            (self.cell, self.is_walk) == (older.cell, older.is_walk)
+            (self.cell, self.origin) == (older.cell, older.origin)
             and self.badness <= older.badness
             and self.has_broken_audit <= older.has_broken_audit
             and self.is_unfounded <= older.is_unfounded

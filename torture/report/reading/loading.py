@@ -22,7 +22,8 @@ from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.lines import OlderSchemaError, UnreadableLineError, lines_of, read_line
 from torture.records.record.trials import TrialRecord
-from torture.report.reading.columns import COLUMNS, Row, values_of
+from torture.report.reading.column import Row
+from torture.report.reading.columns import COLUMNS, values_of
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import guarantee_in, kind_of

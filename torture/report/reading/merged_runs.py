@@ -42,7 +42,7 @@ def write_merged(store: Store, folder: Path) -> Path:
 
 def _with_its_run(line: bytes, record: TrialRecord) -> bytes:
     """The line of a replay or rerun, with the name of its run; other lines unchanged."""
-    if record.origin is Origin.LIVE:
+    if record.origin == Origin.LIVE:
         return line
     return json.dumps(strict_json(line) | {"origin_run": record.origin_run}).encode()
 

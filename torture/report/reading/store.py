@@ -15,12 +15,13 @@ from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 from torture.report.reading.counting_rules import count_once, drop_voided, make_views
 from torture.report.reading.database import Breach, Case, LoadFigure, Loss, RollbackBin, connect
 from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.runs import RunInfo, find_runs
+from torture.report.reading.surveys import survey_kinds, surveys_of
 from torture.report.reading.tally import (
     WORTH,
     Audited,
@@ -44,7 +45,6 @@ from torture.report.reading.trial_notes import (
     notes_on_versions,
     zfs_versions,
 )
-from torture.report.reading.walks import notes_on_walks, walked_by_cell
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
 _WORST_FIRST = (
@@ -90,7 +90,7 @@ class Store:
             *notes_on_older_rules(sql),
             *notes_on_lower_bounds(sql),
             *notes_on_repeats(sql),
-            *notes_on_walks(sql),
+            *(note for kind in survey_kinds() for note in kind.notes(self._rows)),
         )
         self.zfs_versions, self.kernels = tuple(zfs_versions(sql)), tuple(kernels(sql))
         self.accelerators = tuple(accelerators(sql))
@@ -142,7 +142,7 @@ class Store:
         self._resources.close()
 
     def tallies(self) -> tuple[CellTally, ...]:
-        """The outcomes of every cell's live trials, and its walks, sorted by name."""
+        """The outcomes of every cell's live trials, and its surveys, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
         of_kind = ", ".join(
             f"live.{name}"
@@ -168,7 +168,7 @@ class Store:
             "FROM judged LEFT JOIN live USING (place) LEFT JOIN runs ON runs.source = live.source "
             "GROUP BY judged.cell ORDER BY judged.cell"
         )
-        walked = walked_by_cell(self._rows)
+        surveys = surveys_of(self._rows)
         return tuple(
             CellTally(
                 cell=cell,
@@ -182,15 +182,15 @@ class Store:
                 else Spread(least=least, median=median, most=most),
                 acknowledged_in_outage=in_outage,
                 worth=Worth(**dict(zip(WORTH, medians, strict=True))),
-                walked=walked.get(cell),
+                surveys=surveys.get(cell, ()),
             )
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
 
     def breaches(self) -> tuple[Breach, ...]:
-        """The cuts and walks that broke their guarantee, sorted by cell and trial."""
+        """The cuts and surveys that broke their guarantee, sorted by cell and trial."""
         rows = self._rows(
-            f"SELECT cell, trial, origin = '{Origin.WALKED}', badness, coalesce(audit_broken, 0) > 0, "
+            "SELECT cell, trial, origin, badness, coalesce(audit_broken, 0) > 0, "
             "unfounded > 0 FROM judged WHERE broke_guarantee ORDER BY cell, trial"
         )
         return tuple(Breach(*row) for row in rows)
@@ -239,7 +239,7 @@ class Store:
         )
 
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
-        """The worst cuts and walks: those that broke their guarantee, then by verdict and loss.
+        """The worst cuts and surveys: those that broke their guarantee, then by verdict and loss.
 
         Inconclusive trials, replays, reruns and intact trials are no cases. An intact trial with an
         acknowledgement while there was no NAS is one.
@@ -265,7 +265,7 @@ class Store:
         )
 
     def losses(self, *, most: int) -> tuple[int, tuple[Loss, ...]]:
-        """The number of cuts and walks that lost something or broke their guarantee, and the worst.
+        """The number of cuts and surveys that lost something or broke their guarantee, and the worst.
 
         Their order is that of `cases`; a cell has as many as it has losses.
         """

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.report.reading.walks import Walked
+from torture.report.reading.surveys import Survey
 
 _GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
 
@@ -80,7 +80,7 @@ WORTH = tuple(Worth.__dataclass_fields__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellTally:
-    """The counts and medians of a cell's live trials, and its walks; some cells have only walks."""
+    """The counts and medians of a cell's live trials, and its surveys; some cells have only these."""
 
     cell: str
     axes: dict[str, str]
@@ -97,7 +97,7 @@ class CellTally:
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
     """Operations acknowledged while there was no NAS, in all its trials."""
-    walked: Walked | None = None
+    surveys: tuple[Survey, ...] = ()
 
 
 def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:

@@ -25,6 +25,7 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import unknown_in_words
 from torture.report.reading.store import Store
+from torture.report.reading.surveys import survey_kinds
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """The shapes of the table: wide or not, and the width of a cell's name.
@@ -39,7 +40,7 @@ _GUARANTEE_COLUMNS = 11
 def outcome_table(rows: Sequence[CellFigures], *, width: int) -> Table:
     """A row per cell: its guarantee, trials, every verdict's count, and both rates with intervals.
 
-    Where crash states were walked, a column has the number of those that lost something.
+    Where a feature surveyed a cell, a column has the number of units that lost something.
 
     Verdicts that did not occur have no column: the caption names them. Where `width` columns are too few,
     a row takes several lines and omits guarantee and trials; the rates contain the number of trials.
@@ -71,15 +72,15 @@ def _table(rows: Sequence[CellFigures], *, wide: bool, name_columns: int) -> Tab
     loss = "acknowledged\nloss [95 %]" if wide else "ack. loss\n[95 %]"
     table.add_column(loss, justify="right", no_wrap=True)
     table.add_column("corruption\n[95 %]", justify="right", no_wrap=True)
-    has_walks = any(row.walked is not None for row in rows)
-    if has_walks:
-        table.add_column("states\nlost", justify="right", no_wrap=True)
+    surveyed = [kind for kind in survey_kinds() if any(row.survey_of(kind) for row in rows)]
+    for kind in surveyed:
+        table.add_column(kind.title.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in rows:
         name = _folded(row.cell, name_columns)
         counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
         rates = [in_words(row.loss), in_words(row.corruption)]
-        walked = row.walked
-        states = ["·" if walked is None else f"{walked.lost}/{walked.states}"] if has_walks else []
+        surveys = [row.survey_of(kind) for kind in surveyed]
+        states = ["·" if own is None else f"{own.lost}/{own.units}" for own in surveys]
         if wide:
             guarantee = fill(row.guarantee, _GUARANTEE_COLUMNS)
             table.add_row(name, guarantee, str(row.trials), *counts, *rates, *states)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,11 +14,7 @@ from torture.choices.workloads.protocol import Brought
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 from torture.records.tasks.cut_task import Cut
-from torture.records.tasks.measure_task import MeasureOrder
 from torture.records.tasks.protocol import Task
-from torture.records.tasks.walk_task import Walk
-
-_WALKED = "walked"
 
 
 def draw_trials(
@@ -102,53 +97,3 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
     ):
         raise ValueError(f"{fault.name} {why}")
     return replace(fault, cell=there.name)
-
-
-def draw_measured(
-    orders: Sequence[tuple[Cell, MeasureOrder]], *, run_seed: int, brought: Sequence[Brought] = ()
-) -> tuple[TrialSpec, ...]:
-    """A measurement for each order, in their order; several may be of one cell.
-
-    `brought` as `draw_trials` takes it.
-    """
-    seen: Counter[Cell] = Counter()
-    specs = []
-    for cell, order in orders:
-        index = seen[cell]
-        seen[cell] += 1
-        seed = draw_seed(run_seed=run_seed, cell=cell, index=index, fault=Origin.MEASURED)
-        specs.append(
-            TrialSpec(
-                cell=cell,
-                index=index,
-                seed=seed,
-                load_ms=0,
-                origin=Origin.MEASURED,
-                task=order,
-                brought=brought_for(cell, brought),
-            )
-        )
-    return tuple(specs)
-
-
-def draw_walked(
-    cells: Sequence[Cell],
-    *,
-    recordings: int,
-    walk: Walk,
-    run_seed: int,
-    load_ms: int,
-) -> tuple[TrialSpec, ...]:
-    """`recordings` of each cell, each to be walked. The same seed draws the same for each engine."""
-    return tuple(
-        TrialSpec(
-            cell=cell,
-            index=index,
-            seed=draw_seed(run_seed=run_seed, cell=cell, index=index, fault=_WALKED),
-            load_ms=load_ms,
-            origin=Origin.WALKED,
-            task=walk,
-        )
-        for index in range(recordings)
-        for cell in cells
-    )

@@ -24,7 +24,7 @@ from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import Origin
+from torture.records.tasks import drawn_origins
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
 
 LYING_MS = 700
@@ -228,7 +228,8 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
     moments = tuple(Moment)
-    if spec.origin is Origin.WALKED:  # its states are those of all cuts by then
+    task = drawn_origins().get(spec.origin)
+    if task is not None and task.takes_all_cuts:
         cut = replace(aimed_at(cut, Aim.ANYWHERE, seed=spec.seed), after_ms=float(spec.load_ms))
         moments = (Moment.END,)
     return TrialPlan(

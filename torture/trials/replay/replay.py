@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
@@ -11,6 +12,7 @@ from torture.choices.matrix.axes import WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Place
+from torture.discovery import offered_by_features
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
@@ -20,7 +22,6 @@ from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
-from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.lines import index_in
 from torture.records.record.run_document import RunDocument, read_run_document
@@ -29,13 +30,13 @@ from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.replay import ReplaySchedule, repeat
-from torture.records.tasks.walk_task import WalkAround
+from torture.records.tasks.protocol import Task
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.trial_plan import draw_plan, plan_of
 from torture.trials.trial.client_load.loads import content_of
-from torture.trials.trial.walk.walk import why_not_walked
+from torture.trials.trial.courses import course_of
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders, WorkerSite
 
@@ -106,6 +107,32 @@ def _cell_of(record: TrialRecord) -> Cell:
         ) from error
 
 
+TaskOf = Callable[[Cell], Task]
+"""The task of a repeated trial of this cell; raises `HarnessError` where it does not suit the cell."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeat:
+    """A task of a feature, as `tools/replay` takes it."""
+
+    option: str
+    """With a number, at least 1."""
+    words: str
+    task_of: Callable[[int, Cell], Task]
+    """As `TaskOf`, with the number."""
+
+    def read(self, text: str) -> TaskOf:
+        """The task that this number asks for; raises `ValueError` for one below 1."""
+        if (number := int(text)) < 1:
+            raise ValueError(text)
+        return partial(self.task_of, number)
+
+
+def repeats() -> tuple[Repeat, ...]:
+    """Those of all features."""
+    return offered_by_features("repeats", "REPEAT")
+
+
 def replay(
     evidence: Path,
     *,
@@ -113,7 +140,7 @@ def replay(
     live: bool = False,
     zfs: str = "",
     linux: str = "",
-    around: int = 0,
+    task_of: TaskOf | None = None,
     progress: Callable[[str], None] = lambda _step: None,
     site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
 ) -> tuple[TrialRecord, Path]:
@@ -122,18 +149,16 @@ def replay(
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
     its seed instead: with the same load and plan, but with times of its own. Its record suffices
     for that. `zfs`: another version for the NAS. `linux`: another kernel for both machines.
-    `around`: so many crash states of the cuts nearest to the recorded one are recovered, too. They may
-    need a build, of which `progress` gets the steps.
+    `task_of`: another task than a replay's. It may need a build, of which `progress` gets the steps.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
     folder holds no trial, or when the new trial does not end.
     """
-    spec = repeated_spec(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
+    spec = repeated_spec(evidence, Origin.RERUN if live else Origin.REPLAY, task_of=task_of)
     lab = settings_of(RunLayout.of_evidence(evidence).folder)
     lab = with_versions(lab, zfs=zfs, linux=linux)
-    if spec.task.recovers_on_host:
-        ensure_recovery_programs(zfs_version(lab.zfs), progress=progress)
+    course_of(spec.task).prepare(zfs_version(lab.zfs), None, progress)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
@@ -157,9 +182,9 @@ def replay(
     return campaign.records[0], run.evidence / spec.trial
 
 
-def repeated_spec(evidence: Path, origin: Origin, *, around: int = 0) -> TrialSpec:
+def repeated_spec(evidence: Path, origin: Origin, *, task_of: TaskOf | None = None) -> TrialSpec:
     """The instructions of a trial, for that trial again; raises `HarnessError` as `replay` does."""
-    if origin is Origin.RERUN and not (evidence / SPEC).exists():
+    if origin == Origin.RERUN and not (evidence / SPEC).exists():
         return repeat(spec_of_record(evidence), evidence=evidence.absolute(), origin=origin)
     try:
         spec = TrialSpec.from_json(strict_json((evidence / SPEC).read_bytes()))
@@ -167,16 +192,14 @@ def repeated_spec(evidence: Path, origin: Origin, *, around: int = 0) -> TrialSp
         raise HarnessError(
             f"{evidence} holds no trial: {error}", hint=f"read {evidence / SPEC}"
         ) from error
-    if origin is Origin.REPLAY and spec.replay_of and spec.origin is not Origin.RERUN:
+    if origin == Origin.REPLAY and spec.replay_of and spec.origin != Origin.RERUN:
         raise HarnessError(
             f"{evidence} is a replay itself: the recording is with the trial that it replayed",
             hint=f"tools/replay {spec.replay_of}",
         )
-    if around and (why_not := why_not_walked(spec.cell)):
-        raise HarnessError(f"{spec.cell.name} is not walked: {why_not}")
-    task = WalkAround(states=around) if around else None
+    task = None if task_of is None else task_of(spec.cell)
     repeated = repeat(spec, evidence=evidence.absolute(), origin=origin, task=task)
-    if origin is Origin.RERUN:
+    if origin == Origin.RERUN:
         for brought in spec.brought:
             content_of(brought)
     plan_of(repeated)  # refuse an unreadable plan before anything begins

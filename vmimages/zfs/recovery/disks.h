@@ -2,7 +2,7 @@
  * The disks of a NAS after a cut, in the memory of this process.
  *
  * A disk is a list of writes, in the order in which they apply. A state consists of the first so many of them, its
- * patches on top, and all that was written since: see torture/facts/states/layers.py, which makes the lists.
+ * patches on top, and all that was written since: see torture/facts/recording/layers.py, which makes the lists.
  */
 #ifndef TORTURE_DISKS_H
 #define TORTURE_DISKS_H

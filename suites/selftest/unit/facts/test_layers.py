@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.facts import test_layers
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, explicit, logs
+from torture.facts.recording import layers
+from torture.facts.recording import layers as layers_module
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.facts.recording.events import (
     DATA,
@@ -25,10 +27,8 @@ from torture.facts.recording.events import (
     Recording,
     ViewSource,
 )
+from torture.facts.recording.layers import ZEROES, Layers, Piece
 from torture.facts.recording.model import content, uncovered, writes_until
-from torture.facts.states import layers
-from torture.facts.states import layers as layers_module
-from torture.facts.states.layers import ZEROES, Layers, Piece
 
 NAMES = ("data0", "slog0")
 BYTES = SECTOR * SECTORS

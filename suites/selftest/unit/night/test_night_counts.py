@@ -23,7 +23,7 @@ def test_a_replay_does_not_stand_for_a_trial_that_a_night_still_owes(tmp_path: P
 
 def test_a_night_of_walks_alone_has_its_alarm(tmp_path: Path) -> None:
     pytest.importorskip("torture.features.walk")
-    from suites.selftest.unit.report.test_report_counted import walk
+    from suites.selftest.unit.walk.test_report_counted import walk
 
     write_run(tmp_path / "shards" / "one", [walk(lost=7), walk(seed=2)])
     night = merge_night(

@@ -41,7 +41,7 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.evidence.ledger import Begin, Failed, OperationKind
 from torture.facts.evidence.manifest import ManifestFinding
-from torture.facts.evidence.walk_document import WALK
+from torture.facts.evidence.parts import part_kinds
 from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import UnreadableError, Verdict
@@ -273,7 +273,7 @@ def record_of(found: Judgement) -> TrialRecord:
     return TrialRecord(trial="t", cell="c", judgement=found)
 
 
-@pytest.mark.parametrize("name", [OUTAGE, WALK, ADMINISTRATION])
+@pytest.mark.parametrize("name", [OUTAGE, ADMINISTRATION, *(kind.FILE for kind in part_kinds())])
 def test_a_document_that_is_there_and_says_nothing_leaves_no_trial_intact(name: str) -> None:
     for manifest in (GOOD.manifest, ManifestFinding()):
         made = replace(GOOD, documents=GOOD.documents | {name}, manifest=manifest)

@@ -92,7 +92,7 @@ def test_a_spec_from_before_there_were_origins_is_live() -> None:
     data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
     for name in ("origin", "repeats"):
         del data[name]
-    assert TrialSpec.from_json(data | {"replay_of": "/there"}).origin is Origin.LIVE
+    assert TrialSpec.from_json(data | {"replay_of": "/there"}).origin == Origin.LIVE
 
 
 @pytest.mark.parametrize("missing", ["cell", "index", "seed", "load_ms", "survive_ms"])

@@ -11,6 +11,9 @@ from suites.selftest.unit.report.count_published import counts_of
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.axes import DEFAULTS
 from torture.choices.matrix.cells import Cell
+from torture.features.speed.tasks import MEASURED
+from torture.features.walk.surveys import Walked
+from torture.features.walk.tasks import WALKED
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records
@@ -36,7 +39,7 @@ def test_a_published_run_is_a_description_and_records(run: Path) -> None:
     assert not found.unreadable_lines
     # live cuts, walked recordings or speeds; never a planted fault or a repetition
     (origin,) = {record.origin for record in found.records}
-    assert origin in (Origin.LIVE, Origin.WALKED, Origin.MEASURED)
+    assert origin in (Origin.LIVE, WALKED, MEASURED)
     for record in found.records:
         axes = Cell.parse(record.cell).axes
         assert record.axes.items() <= axes.items()
@@ -72,13 +75,15 @@ def test_the_totals_of_the_report_are_those_of_an_independent_count(tmp_path: Pa
         ((amid,),) = store.sql.execute(
             "SELECT sum(walked_amid_recovery) FROM walks WHERE badness >= 0"
         ).fetchall()
-    walked = [figures.walked for figures in cells if figures.walked is not None]
+    walked = [
+        survey for figures in cells for survey in figures.surveys if isinstance(survey, Walked)
+    ]
     assert expected == {
         "cuts": sum(figures.trials for figures in cells),
         "conclusive cuts": sum(figures.conclusive + figures.confirmations for figures in cells),
         "harmed cuts": sum(figures.harm.events for figures in cells),
         "recordings": sum(walks.recordings for walks in walked),
-        "states": sum(walks.states for walks in walked),
+        "states": sum(walks.units for walks in walked),
         "proven states": sum(walks.proven for walks in walked),
         "states amid recovery": amid,
         "losing states": sum(walks.lost for walks in walked),
@@ -104,5 +109,5 @@ def test_a_void_walk_accuses_no_published_cell() -> None:
     assert not figures.is_worse
     figures = cells["iscsi-always-volatile-btrfs-bothdie"]
     assert not figures.is_worse
-    assert figures.walked is not None
-    assert (figures.walked.recordings, figures.walked.lost) == (2, 0)
+    (walked,) = figures.surveys
+    assert (walked.recordings, walked.lost) == (2, 0)

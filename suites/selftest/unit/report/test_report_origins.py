@@ -219,7 +219,7 @@ def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
     records = [
         changed(
             RECORDS[trial], origin=origin, verdict=verdict, zfs=zfs,
-            repeats="" if origin is Origin.LIVE else RECORDS[trial].trial,
+            repeats="" if origin == Origin.LIVE else RECORDS[trial].trial,
         )
         for trial, origin, verdict, zfs in drawn
     ]  # fmt: skip

@@ -27,7 +27,7 @@ from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials_file import append_record, read_records
-from torture.records.tasks.walk_task import WalkAround
+from torture.records.tasks.cut_task import Cut
 from torture.trials.campaign import keeping
 from torture.trials.campaign.keeping import keep_reproducer
 from torture.trials.campaign.run import Run
@@ -116,11 +116,11 @@ def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
         evidence_in(moved),
         results=tmp_path / "new",
         zfs="2.4.4",
-        around=7,
+        task_of=lambda _cell: Cut(),
         site_of=lambda _orders: site,
     )
     (begun,) = site.begun
-    assert (begun.repeats, begun.task) == (spec.trial, WalkAround(states=7))
+    assert (begun.repeats, begun.task) == (spec.trial, Cut())
     text = (moved / keeping.README).read_text()
     assert f"seed is {spec.seed}" in text
     assert "tools/replay DIR" in text

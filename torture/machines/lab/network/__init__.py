@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from torture.facts.speed.link import Pace
 from torture.machines.host.abilities import NetworkKind
 from torture.machines.lab.domains import TapInterface, UserModeInterface
+from torture.machines.lab.network.pace import Pace
 from torture.machines.lab.network.wire import Wire
 
 NAS_ADDRESS = "10.77.0.2"

@@ -17,9 +17,9 @@ from typing import Self
 
 from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.speed.link import DirectionCounts, LinkCounts, Pace
 from torture.machines.host.commands import run_host
 from torture.machines.host.native import native_program
+from torture.machines.lab.network.pace import DirectionCounts, LinkCounts, Pace
 
 WIRE_SOURCE = Path(__file__).parent / "native" / "wire.cpp"
 QUEUE_FRAMES = 4000

@@ -26,8 +26,8 @@ from torture.facts.recording.events import (
     ViewSource,
     load_recording,
 )
+from torture.facts.recording.layers import ZEROES, Layers
 from torture.facts.recording.model import uncovered, writes_until
-from torture.facts.states.layers import ZEROES, Layers
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.machines.nas.settings import essentials_of, settings_of

@@ -1,0 +1,355 @@
+"""Speed beside safety: prices, fronts and published tables, from made records with known figures."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.report.test_report_answer import figures
+from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.speed.measured_records import (
+    SYNC_4K,
+    measured_job,
+    measured_record,
+    measured_rounds,
+)
+from torture.choices.matrix.cells import Cell
+from torture.facts.stats.rates import rate_of
+from torture.features.speed.jobs.jobs import SpeedJob
+from torture.features.speed.jobs.published import TABLES
+from torture.features.speed.jobs.ratios import Estimate
+from torture.features.speed.trade.beside_published import Point, SweepDrawn
+from torture.features.speed.trade.measurements import Measurement, RoundKey
+from torture.features.speed.trade.speeds import (
+    NO_FIGURE,
+    CellSpeed,
+    digits,
+    estimate_in_words,
+    speed_of,
+)
+from torture.features.speed.trade.trade import Front, Trade, fronts_of, trade_of
+from torture.features.speed.trade.trade_charts import SHAPES, drawn_sweep
+from torture.features.walk.documents import WalkDocument
+from torture.features.walk.tasks import WALKED
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.report.figures.answer import CUTS_TO_DETECT, Standing
+from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.sensitivity import Sensitivity, measured_sensitivity
+from torture.report.page.vega import PHONE, WIDE, Frame
+from torture.report.reading.store import Store
+
+ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
+STANDARD = "iscsi-standard-noslog-btrfs-bothdie"
+DISABLED = "iscsi-disabled-noslog-btrfs-bothdie"
+SLOG = "iscsi-always-plp-sas-btrfs-bothdie"
+NFS = "nfs4-standard-noslog-raidz1-files-bothdie"
+NFS_SLOG = "nfs4-standard-plp-sata-raidz1-files-bothdie"
+
+
+def cuts(name: str, *, intact: int, lost: int = 0) -> list[TrialRecord]:
+    made = list(make_records(intact + lost, cells=[Cell.parse(name)], seed=7))
+    verdicts = [Verdict.INTACT] * intact + [Verdict.ROLLED_BACK] * lost
+    return [
+        changed(
+            record, verdict=verdict, lost=int(verdict.is_loss), machinery_failed=False, error=None
+        )
+        for record, verdict in zip(made, verdicts, strict=True)
+    ]
+
+
+def trade(
+    tmp_path: Path, *runs: Sequence[TrialRecord], sensitivity: Sensitivity | None = None
+) -> Trade:
+    folders = [write_run(tmp_path / f"run{place}", records) for place, records in enumerate(runs)]
+    with Store.open(folders) as store:
+        cells = cell_figures(store.tallies())
+        return trade_of(store, cells, sensitivity or Sensitivity(versions={}, faults=()))
+
+
+def test_a_price_is_the_ratio_of_the_same_rounds(tmp_path: Path) -> None:
+    """A round in which the host was slow makes both slow: the ratio is exact, and so is its interval."""
+    slow = [1.0, 1.0, 3.0, 1.5]
+    records = [
+        *measured_rounds(DISABLED, [2.0 * by for by in slow]),
+        *measured_rounds(ALWAYS, [6.2 * by for by in slow]),
+        *cuts(ALWAYS, intact=40),
+        *cuts(DISABLED, intact=2, lost=38),
+    ]
+    [price] = trade(tmp_path, records).prices
+    assert (price.subject, price.other) == (ALWAYS, DISABLED)
+    assert price.sentence == (
+        "sync=always beside sync=disabled, with no SLOG, over iSCSI and 1 GbE, btrfs: "
+        "synchronous writes of 4 KiB take 3.10 times (3.10 to 3.10) as long"
+    )
+    assert price.settings == (
+        "iscsi|always|noslog|btrfs|usual",
+        "iscsi|disabled|noslog|btrfs|usual",
+    )
+    assert price.losses.startswith("sync=always 0/40 0 % [0-")
+    assert "sync=disabled 38/40 95 % [" in price.losses
+
+
+def test_a_slog_has_its_price_beside_none(tmp_path: Path) -> None:
+    records = [
+        *measured_rounds(ALWAYS, [12.0, 12.5, 11.5, 12.0]),
+        *measured_rounds(SLOG, [1.2, 1.25, 1.15, 1.2]),
+        *measured_rounds(STANDARD, [1.0], link="gbe10"),
+    ]
+    [price] = trade(tmp_path, records).prices
+    assert price.sentence.startswith(
+        "No SLOG beside a SLOG on a SAS SSD, with sync=always, over iSCSI and 1 GbE, btrfs: "
+        "synchronous writes of 4 KiB take 10.0 times ("
+    )
+    assert price.losses == ""
+
+
+def test_a_difference_within_the_interval_is_none(tmp_path: Path) -> None:
+    records = [
+        *measured_rounds(STANDARD, [1.0, 1.1, 0.9, 1.0]),
+        *measured_rounds(ALWAYS, [1.1, 1.0, 1.0, 0.95]),
+    ]
+    [price] = trade(tmp_path, records).prices
+    assert price.sentence.startswith("sync=always does not measurably differ from sync=standard")
+
+
+def test_no_pattern_stands_without_the_one_that_costs_tenfold(tmp_path: Path) -> None:
+    """Small writes alone do not differ; the most expensive pattern comes first."""
+    records = [
+        *measured_rounds(STANDARD, [1.0, 1.1, 0.9, 1.0]),
+        *measured_rounds(ALWAYS, [1.1, 1.0, 1.0, 0.95]),
+        *[
+            replace(record, trial=f"{record.trial}-row")
+            for cell, ms in ((STANDARD, 1.0), (ALWAYS, 10.0))
+            for record in measured_rounds(cell, [ms] * 4, job="write-128k-t1")
+        ],
+    ]
+    [price] = trade(tmp_path, records).prices
+    assert "does not measurably differ" not in price.sentence
+    row, small = price.sentence.split(": ", 1)[1].split("; ")
+    assert row.startswith("writes in a row of 128 KiB have 0.100 times")
+    assert small.startswith("synchronous writes of 4 KiB take 1.0")
+
+
+def test_rounds_of_different_runs_give_no_interval(tmp_path: Path) -> None:
+    first = measured_rounds(ALWAYS, [6.0] * 4)
+    [price] = trade(tmp_path, first, measured_rounds(DISABLED, [2.0] * 4)).prices
+    assert price.sentence.endswith("take 3.0 times as long, measured in different runs")
+
+
+def test_two_rounds_give_no_interval(tmp_path: Path) -> None:
+    records = [*measured_rounds(ALWAYS, [6.0, 6.0]), *measured_rounds(DISABLED, [2.0, 2.0])]
+    [price] = trade(tmp_path, records).prices
+    assert price.sentence.endswith("take 3.0 times as long, in 2 rounds")
+
+
+def test_the_emulators_time_is_no_figure(tmp_path: Path) -> None:
+    records = [
+        *measured_rounds(ALWAYS, [6.0] * 4),
+        *measured_rounds(DISABLED, [2.0] * 4, share=0.2),
+        *cuts(ALWAYS, intact=40),
+        *cuts(DISABLED, intact=40),
+    ]
+    found = trade(tmp_path, records)
+    assert found.prices == ()
+    assert found.fronts == ()
+    assert [row.speed.is_of_model for row in found.rows] == [True, False]
+
+
+@pytest.mark.parametrize("intact", [0, 1, CUTS_TO_DETECT - 1, CUTS_TO_DETECT])
+def test_too_few_cuts_are_called_so(intact: int, tmp_path: Path) -> None:
+    records = [*measured_rounds(ALWAYS, [6.0] * 4), *cuts(ALWAYS, intact=intact)]
+    [row] = trade(tmp_path, records).rows
+    assert (row.figures is None) is (intact == 0)
+    is_said = Standing.TOO_FEW.value in row.remarks
+    assert is_said is (0 < intact < CUTS_TO_DETECT)
+
+
+def test_cuts_without_a_loss_name_a_fault_that_they_detect(tmp_path: Path) -> None:
+    records = [*measured_rounds(ALWAYS, [6.0] * 4), *cuts(ALWAYS, intact=40)]
+    [row] = trade(tmp_path, records, sensitivity=measured_sensitivity()).rows
+    assert any("would have detected the planted fault" in remark for remark in row.remarks)
+
+
+def test_walked_states_stand_beside_the_speed_without_any_cut(tmp_path: Path) -> None:
+    [plain] = cuts(ALWAYS, intact=1)
+    walk = WalkDocument(recovered=300, outcomes={"intact": 298, "rolled-back": 2})
+    walked = replace(plain, origin=WALKED, trial=f"walked.{plain.trial}", walk=walk)
+    [row] = trade(tmp_path, [*measured_rounds(ALWAYS, [6.0] * 4), walked]).rows
+    assert row.figures is None
+    assert row.surveyed.startswith("2 of 300 recovered crash states lost something")
+
+
+def test_cells_without_a_speed_are_counted(tmp_path: Path) -> None:
+    records = [*measured_rounds(ALWAYS, [6.0]), *cuts(STANDARD, intact=3), *cuts(SLOG, intact=3)]
+    assert trade(tmp_path, records).without_speed == 2
+
+
+def on_front(front: Front) -> set[str]:
+    return {point.figures.cell for point in front.points if point.is_on_front}
+
+
+def test_the_front_has_the_cells_that_no_other_one_beats(tmp_path: Path) -> None:
+    records = [
+        *measured_rounds(ALWAYS, [12.0] * 4), *cuts(ALWAYS, intact=40),
+        *measured_rounds(SLOG, [1.2] * 4), *cuts(SLOG, intact=40),
+        *measured_rounds(STANDARD, [11.0] * 4), *cuts(STANDARD, intact=200),
+        *measured_rounds(DISABLED, [1.0] * 4), *cuts(DISABLED, intact=2, lost=38),
+    ]  # fmt: skip
+    [front] = trade(tmp_path, records).fronts
+    assert on_front(front) == {SLOG, STANDARD, DISABLED}
+    assert [point.figures.cell for point in front.points] == [DISABLED, SLOG, STANDARD, ALWAYS]
+    bounds = [point.lost_at_most for point in front.points]
+    assert bounds[1] == rate_of(0, 40).high
+
+
+def speed(name: str, ms: float) -> CellSpeed:
+    key = RoundKey("run", "2.3.9", 0, 0)
+    return speed_of(
+        Measurement(
+            cell=name,
+            axes=Cell.parse(name).axes,
+            place="volume",
+            device="",
+            job=SpeedJob.parse(SYNC_4K),
+            link="gbe1",
+            slow_motion=(1,),
+            rounds={key: measured_job(ms)},
+        )
+    )
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=2, max_size=4))
+def test_a_front_is_that_of_the_obvious_definition(places: list[tuple[int, int]]) -> None:
+    """The places: the time, and the cuts without a loss. More of these have a lower bound."""
+    named = dict(zip([ALWAYS, STANDARD, DISABLED, SLOG], places, strict=False))
+    speeds = [speed(name, float(ms)) for name, (ms, _) in named.items()]
+    cells = {name: figures(name, intact=intact) for name, (_, intact) in named.items()}
+    [front] = fronts_of(speeds, cells)
+    assert on_front(front) == {
+        name
+        for name, (ms, intact) in named.items()
+        if not any(
+            (other_ms < ms and other >= intact) or (other_ms <= ms and other > intact)
+            for other_ms, other in places
+        )
+    }
+
+
+def table_of(found: Trade, name: str) -> dict[str, tuple[str, ...]]:
+    [table] = [one for one in found.published if one.table.name == name]
+    return {row.row.words: row.ours for row in table.rows}
+
+
+def test_ours_stand_beside_the_published_figures(tmp_path: Path) -> None:
+    job = "syncwrite-64k-t4"
+    records = [
+        *measured_rounds(NFS, [31.25] * 4, job=job),
+        *measured_rounds(NFS_SLOG, [6.25] * 4, job=job, share=0.3),
+        measured_record(
+            "iscsi-always-plp-raw-bothdie",
+            [measured_job(0.03, link="", number=number) for number in range(4)],
+            device="nvme",
+        ),
+        *measured_rounds("iscsi-standard-noslog-raidz1x7-raw-bothdie", [8.0] * 4, job="read-128k-t1"),
+        *[
+            replace(record, trial=record.trial.replace(".00", ".10"))
+            for record in measured_rounds(
+                "iscsi-standard-noslog-raidz1x7-raw-bothdie", [4.0] * 4, job="read-128k-t1", link="gbe10"
+            )
+        ],
+    ]  # fmt: skip
+    found = trade(tmp_path, records)
+    assert [one.table for one in found.published] == list(TABLES)
+    # four threads, each with 32 writes of 64 KiB a second
+    assert table_of(found, "R3")["intent log in the pool"] == ("8.39 MB/s (8.38 to 8.39)",)
+    assert table_of(found, "R3")["on an SSD"] == (NO_FIGURE,)
+    assert table_of(found, "R4")["enterprise NVMe SSD"] == ("30.0 us (30.0 to 30.0)",)
+    assert table_of(found, "R4")["hard disk"] == ("",)
+    times = table_of(found, "R1")["by the NAS's memory"]
+    assert times[0].startswith("2.0")
+    assert times[1:] == ("", "")
+    assert not any(table_of(found, "R5")["sync=always, no SLOG"])
+    # a log device alone is no cell of the trade
+    assert "iscsi-always-plp-raw-bothdie" not in {row.speed.measurement.cell for row in found.rows}
+
+
+def sweeps_of(found: Trade, name: str) -> dict[str, dict[str, dict[float, float]]]:
+    """The drawn points: by picture, curve, and place on the axis."""
+    [table] = [one for one in found.published if one.table.name == name]
+    return {
+        drawn.sweep.words: {
+            words: {point.at: round(point.figure.value) for point in points}
+            for words, points in drawn.curves.items()
+        }
+        for drawn in table.sweeps
+    }
+
+
+def test_a_curve_has_the_measured_points_that_are_the_models(tmp_path: Path) -> None:
+    def of(
+        cell: str, job: str, ms: float, *, link: str = "gbe10", share: float = 0.05
+    ) -> TrialRecord:
+        jobs = [
+            measured_job(ms, job=job, link=link, number=number, share=share) for number in range(4)
+        ]
+        record = measured_record(cell, jobs)
+        return replace(record, trial=f"{record.trial}-{job}-{link}")
+
+    found = trade(tmp_path, [
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t1", 1.0),
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t4", 2.0),
+        of("iscsi-always-plp-sas-raw-bothdie", "syncwrite-4k-t16", 2.0, share=0.3),
+        of("iscsi-standard-noslog-raw-bothdie", "write-0.5k-t1", 1.0, link="gbe1"),
+        of("iscsi-standard-noslog-raw-bothdie", "write-128k-t1", 1.0),
+    ])  # fmt: skip
+    assert sweeps_of(found, "R1") == {}
+    assert sweeps_of(found, "R5") == {
+        "synchronous writes of 4 KiB by threads": {"sync=always, SAS SSD": {1: 1000, 4: 2000}},
+        "writes of 128 KiB in a row": {"sync=standard, no SLOG": {1: 125}},
+    }
+    assert list(sweeps_of(found, "R6").values()) == [
+        {"iSCSI, sectors of 512 bytes, 1 GbE": {0.5: 0}}
+    ]
+
+
+def test_each_sweep_has_a_mark_for_each_curve() -> None:
+    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
+        assert len(sweep.curves) <= len(SHAPES)
+        assert sweep.is_bars == (len(sweep.curves[0].ours) == 1)
+
+
+@pytest.mark.parametrize("frame", [WIDE, PHONE])
+def test_a_picture_names_each_curve_whole(frame: Frame) -> None:
+    """Names that differ at their ends alone were cut to the same words."""
+    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
+        point = Point(at=4, figure=Estimate(value=2, low=1, high=3))
+        curves = {curve.words: (point,) for curve in sweep.curves}
+        picture = drawn_sweep(SweepDrawn(sweep=sweep, curves=curves), frame)
+        assert [words for words in curves if f">{words}<" not in picture] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "words"),
+    [(3.14159, 2, "3.1"), (0.0025, 2, "0.0025"), (1234.5, 2, "1,234"), (0.3, 2, "0.30")],
+)  # fmt: skip
+def test_digits(value: float, count: int, words: str) -> None:
+    assert digits(value, count) == words
+
+
+@given(st.floats(1e-6, 1e9), st.floats(1, 5), st.floats(1, 5))
+def test_a_printed_interval_covers_the_exact_one(value: float, down: float, up: float) -> None:
+    estimate = Estimate(value=value, low=value / down, high=value * up)
+    found = re.search(r"\((\S+) to (\S+)\)", estimate_in_words(estimate, "ms"))
+    assert found
+    low, high = (float(end.replace(",", "")) for end in found.groups())
+    assert low <= value / down * (1 + 1e-6)
+    assert high >= value * up * (1 - 1e-6)

@@ -1,0 +1,208 @@
+"""The verdict of a walked state, and of the trial that recovers it once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from suites.selftest.unit.good_evidence import MIXED, OLD, REPAIR, WONT_MOUNT, evidence, without
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.folder import Evidence, Step
+from torture.features.walk.documents import WalkDocument, WalkedLoss
+from torture.features.walk.state_verdict import PoolHealth, StateVerdict, judge_state
+from torture.features.walk.tasks import Walk
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.judge import judge
+from torture.records.tasks import as_json
+
+_CELL = Cell.parse("iscsi-standard-noslog-btrfs-bothdie")
+
+
+def _judged(seen: Evidence, *, is_imported: bool = True) -> StateVerdict:
+    return judge_state(_CELL, seen, is_imported=is_imported)
+
+
+def test_a_state_with_everything_is_intact() -> None:
+    judged = _judged(evidence())
+    assert (judged.verdict, judged.acknowledged, judged.lost) == (Verdict.INTACT, 6, 0)
+    assert judged.reasons == ()
+    assert not judged.loses
+
+
+def test_a_state_needs_no_scrub() -> None:
+    """Its pool is not scrubbed, since thousands of states would wait for it."""
+    seen = without(evidence(), Step.POOL_IMPORT, Step.POOL_STATUS, Step.POOL_SCRUB)
+    assert _judged(seen).verdict is Verdict.INTACT
+
+
+def test_each_loss_is_seen() -> None:
+    assert _judged(evidence(found=OLD)).verdict is Verdict.ROLLED_BACK
+    assert _judged(evidence(found=MIXED)).verdict is Verdict.CORRUPTED
+    repaired = _judged(evidence(*REPAIR))
+    assert repaired.verdict is Verdict.REPAIRED
+    assert repaired.loses, "a safe cell needs no repair"
+    assert _judged(evidence(*WONT_MOUNT, found=None)).verdict is Verdict.UNREPAIRABLE
+    lost = _judged(evidence(), is_imported=False)
+    assert (lost.verdict, lost.lost) == (Verdict.POOL_LOST, 6)
+    assert lost.loses
+
+
+def test_less_evidence_is_inconclusive_and_says_why() -> None:
+    for seen in (
+        evidence(found=None),
+        without(evidence(), Step.FS_MOUNT),
+        without(evidence(), Step.FS_CHECK),
+        replace(evidence(), is_cut_read=False),
+    ):
+        judged = _judged(seen)
+        assert judged.verdict is Verdict.INCONCLUSIVE
+        assert judged.reasons
+        assert not judged.loses
+
+
+def test_a_smaller_loss_of_the_same_kind_is_known_from_another_loss() -> None:
+    torn = StateVerdict(
+        verdict=Verdict.ROLLED_BACK, acknowledged=9, lost=3, reasons=("3 files are old", "fsck 4")
+    )
+    smaller = replace(torn, lost=1, reasons=("1 files are old",))
+    assert smaller.is_kind_of(torn)
+    assert not torn.is_kind_of(smaller)
+    assert not replace(torn, reasons=("3 files are gone",)).is_kind_of(torn)
+    assert not replace(torn, verdict=Verdict.CORRUPTED).is_kind_of(torn)
+    intact = replace(torn, verdict=Verdict.INTACT, lost=0, reasons=())
+    assert not intact.is_kind_of(intact)
+
+
+def test_two_refused_imports_differ_by_zfs_own_words() -> None:
+    refused = _judged(evidence(), is_imported=False)
+    one, other = (replace(refused, refusal=words) for words in ("no such device", "I/O error"))
+    assert one == other
+    assert one.is_kind_of(one)
+    assert not one.is_kind_of(other)
+
+
+def test_a_loss_outranks_missing_evidence() -> None:
+    seen = without(evidence(found=MIXED), Step.FS_CHECK)
+    assert _judged(seen).verdict is Verdict.CORRUPTED
+
+
+def test_a_loss_that_no_fresh_nas_shows_is_inconclusive() -> None:
+    """The loop's own mistake, or a loss by chance: the trial never counts as intact."""
+    walk = WalkDocument(recovered=5, outcomes={"intact": 4, "corrupted": 1})
+    lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
+    assert judge(evidence(parts={WalkDocument.FILE: lossy})).verdict is Verdict.INCONCLUSIVE
+    assert judge(evidence(parts={WalkDocument.FILE: walk})).verdict is Verdict.INCONCLUSIVE, (
+        "its list is empty"
+    )
+    assert (
+        judge(evidence(parts={WalkDocument.FILE: lossy}, found=MIXED)).verdict is Verdict.CORRUPTED
+    )
+
+
+_SOUND = WalkDocument(
+    engine="both", distinct=900, recovered=100, proven=200, outcomes={"intact": 300}, repeated=6,
+    proofs_repeated=36, compared=36, fresh=3, depth=4,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"differing": 6}, "6 of 6 second recoveries ended otherwise than the first"),
+        ({"proofs_differing": 20}, "20 of 36 proven states had another content"),
+        ({"disagreeing": 1}, "1 of 36 states ended otherwise by the other engine"),
+        ({"fresh_differing": 1}, "1 of 3 states ended otherwise by a fresh NAS"),
+        (
+            {"outcomes": {"intact": 296, "inconclusive": 4}, "unknown": {"no readback": 4}},
+            "4 of 300 walked states are inconclusive, e.g. no readback",
+        ),
+        (
+            {"outcomes": {"inconclusive": 300}},
+            "300 of 300 walked states are inconclusive, e.g. no reason was kept",
+        ),
+        (
+            {"outcomes": {"intact": 280, "corrupted": 20}},
+            "a walked state lost something, and the last recovery of a fresh NAS did not",
+        ),
+        (
+            {"losses": (WalkedLoss(verdict="corrupted"),)},
+            "a walked state lost something, and the last recovery of a fresh NAS did not",
+        ),
+        ({"recovered": 0, "proven": 0, "outcomes": {}}, "the walk recovered no state"),
+    ],
+)
+def test_a_walk_with_a_difference_or_too_much_unknown_is_inconclusive(
+    changes: dict[str, Any], words: str
+) -> None:
+    """Whatever suite it belongs to. A loss that a fresh NAS shows stands beside it."""
+    walk = structs.replace(_SOUND, **changes)
+    judged = judge(evidence(parts={WalkDocument.FILE: walk}))
+    assert (judged.verdict, judged.reasons) == (Verdict.INCONCLUSIVE, (words,))
+    assert (
+        judge(evidence(parts={WalkDocument.FILE: walk}, found=MIXED)).verdict is Verdict.CORRUPTED
+    )
+
+
+def test_a_sound_walk_may_have_one_inconclusive_state_in_a_hundred() -> None:
+    assert judge(evidence(parts={WalkDocument.FILE: _SOUND})).verdict is Verdict.INTACT
+    unknown = structs.replace(_SOUND, outcomes={"intact": 297, "inconclusive": 3})
+    assert judge(evidence(parts={WalkDocument.FILE: unknown})).verdict is Verdict.INTACT
+
+
+def test_a_trial_without_the_walk_that_it_was_to_make_is_inconclusive() -> None:
+    made = evidence()
+    asked = replace(made, spec=dict(made.spec) | {"task": as_json(Walk(states=300))})
+    assert judge(asked).verdict is Verdict.INCONCLUSIVE
+    assert judge(replace(asked, parts={WalkDocument.FILE: _SOUND})).verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize(
+    ("health", "lacks_disks", "verdict"),
+    [
+        (PoolHealth(), False, Verdict.INTACT),
+        (PoolHealth(errors=1), False, Verdict.CORRUPTED),
+        (PoolHealth(errors=1), True, Verdict.CORRUPTED),
+        (PoolHealth(state="DEGRADED"), False, Verdict.REPAIRED),
+        (PoolHealth(state="DEGRADED"), True, Verdict.INTACT),
+        (PoolHealth(state="FAULTED"), True, Verdict.CORRUPTED),
+        (PoolHealth(state="UNKNOWN"), False, Verdict.CORRUPTED),
+    ],
+)
+def test_errors_of_the_pool_are_damage(
+    health: PoolHealth, lacks_disks: bool, verdict: Verdict
+) -> None:
+    judged = judge_state(
+        _CELL, evidence(), is_imported=True, health=health, lacks_disks=lacks_disks
+    )
+    assert judged.verdict is verdict
+    assert judged.loses == (verdict is not Verdict.INTACT)
+    assert bool(judged.reasons) == judged.loses
+    unread = without(evidence(found=None), Step.FS_MOUNT)
+    beside = judge_state(_CELL, unread, is_imported=True, health=health, lacks_disks=lacks_disks)
+    assert beside.verdict is (verdict if judged.loses else Verdict.INCONCLUSIVE)
+
+
+def test_a_volume_that_cannot_be_read_is_lost() -> None:
+    """Its content is that of an earlier state, or none."""
+    judged = judge_state(_CELL, evidence(), is_imported=True, refusal="the volume gave error 5")
+    assert (judged.verdict, judged.lost) == (Verdict.UNAVAILABLE, 6)
+    assert judged.loses
+
+
+def test_a_walk_that_broke_off_keeps_its_loss_and_is_never_intact() -> None:
+    walk = WalkDocument(recovered=5, outcomes={"intact": 5}, broken_off="the NAS is gone")
+    judged = judge(evidence(parts={WalkDocument.FILE: walk}))
+    assert judged.verdict is Verdict.INCONCLUSIVE
+    assert "the walk broke off after 5 states: the NAS is gone" in judged.reasons
+    lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
+    assert (
+        judge(evidence(parts={WalkDocument.FILE: lossy}, found=MIXED)).verdict is Verdict.CORRUPTED
+    )
+
+
+def test_states_lost_are_neither_intact_nor_unknown() -> None:
+    outcomes = {"intact": 4, "inconclusive": 2, "corrupted": 3, "rolled-back": 1}
+    assert WalkDocument(recovered=10, outcomes=outcomes).states_lost == 4

@@ -1,1 +1,0 @@
-"""The crash states that the cuts of one recording can leave (pure)."""
