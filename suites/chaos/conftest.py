@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.options import refuse_options
-from fixtures.states import WALK_OPTIONS
+from fixtures.options import CHOICES, LOAD, RUNNING, TRIALS, VERSIONS, take_options
 
 _DISTURBANCES = 20
 _DEADLINE_S = 4 * 3600
@@ -24,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Its campaigns are of the quick matrix."""
-    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", *WALK_OPTIONS)
+    take_options(config, CHOICES, VERSIONS, TRIALS, LOAD, RUNNING)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from fixtures.campaigns import run_alone
 from fixtures.experiments import outcomes, print_outcomes, runs_key
-from fixtures.options import Options, refuse_options
-from fixtures.states import WALK_OPTIONS
+from fixtures.options import LOAD, RUNNING, TREES, TRIALS, Options, take_options
 from fixtures.trees import chosen_trees
 from torture.checkout import CHECKOUT
 from torture.choices.experiments.protocol import KnownBug, Side
@@ -27,10 +26,7 @@ CutSide = Callable[[KnownBug, Side, ChosenSource], tuple[TrialRecord, ...]]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each bug has its cells and its versions."""
-    refuse_options(
-        config, "--cell", "--matrix", "--axis", "--property", "--tunable", "--shard", "--until",
-        "--schedule", "--zfs", "--linux", "--linux-nas", "--linux-client", *WALK_OPTIONS,
-    )  # fmt: skip
+    take_options(config, TREES, TRIALS, LOAD, RUNNING)
 
 
 @pytest.fixture(scope="session")

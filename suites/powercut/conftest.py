@@ -1,13 +1,12 @@
-"""The options that live cuts have no use for."""
+"""The options of live cuts."""
 
 from __future__ import annotations
 
 import pytest
 
-from fixtures.options import refuse_options
-from fixtures.states import WALK_OPTIONS
+from fixtures.options import CELLS, CHOICES, LOAD, ORDER, RUNNING, TRIALS, VERSIONS, take_options
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A live cut walks no crash states."""
-    refuse_options(config, *WALK_OPTIONS)
+    """All of the core's but those of known bugs."""
+    take_options(config, CELLS, CHOICES, VERSIONS, TRIALS, ORDER, LOAD, RUNNING)

@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
-from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_walk
+from fixtures.features.walk import GROUP, chosen_walk
+from fixtures.options import CELLS, CHOICES, LOAD, RUNNING, TRIALS, VERSIONS, Options, take_options
 from torture.choices.matrix.cells import Cell
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.draws import draw_walked
@@ -30,7 +30,7 @@ _campaign_key = pytest.StashKey[Campaign]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """A walk ends with its states."""
-    refuse_options(config, "--until", "--schedule")
+    take_options(config, CELLS, CHOICES, VERSIONS, TRIALS, LOAD, RUNNING, GROUP)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

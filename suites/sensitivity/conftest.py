@@ -11,17 +11,17 @@ from fixtures.campaigns import Running, begun_campaign, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.early_options import asked_choices
 from fixtures.experiments import outcomes, print_outcomes, runs_key
-from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_walk
+from fixtures.option_groups import feature_groups
+from fixtures.options import CHOICES, LOAD, RUNNING, TRIALS, VERSIONS, Options, take_options
 from torture.choices.experiments import DISTURBANCES, FAULTS, ZFS_BUGS, ZFS_DISTURBANCES
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
-from torture.features.walk.walk import why_not_walked
 from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.protocol import Task
 from torture.trials.plan.draw import draw_planted, moved
 
 __all__ = ["outcomes"]
@@ -33,7 +33,7 @@ RunAlone = Callable[[Fault], tuple[TrialRecord, ...]]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each fault has its cell, and its own number of cuts."""
-    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--fresh")
+    take_options(config, CHOICES, VERSIONS, TRIALS, LOAD, RUNNING, *feature_groups())
 
 
 @pytest.fixture(scope="session")
@@ -65,13 +65,16 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
 def _specs_of(
     faults: Sequence[Fault], config: pytest.Config, options: Options
 ) -> tuple[TrialSpec, ...]:
-    walk = chosen_walk(config, default_states=0)
+    def task_of(cell: Cell) -> Task:
+        asked = (group.task_of(config, cell) for group in feature_groups())
+        return next(filter(None, asked), Cut())
+
     return draw_planted(
         faults,
         trials=options.trials,
         run_seed=options.seed,
         load_ms=options.load_ms,
-        task_of=lambda cell: walk if walk.states and not why_not_walked(cell) else Cut(),
+        task_of=task_of,
     )
 
 

@@ -11,8 +11,7 @@ from msgspec import structs
 from rich.console import Group
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
-from fixtures.options import Options, refuse_options
-from fixtures.states import WALK_OPTIONS
+from fixtures.options import CHOICES, LOAD, RUNNING, VERSIONS, Options, take_options
 from fixtures.user_files import brought_by
 from suites.speed.narrowing import NarrowingSchedule
 from suites.speed.path_tables import path_table_of, paths_of, pictured
@@ -36,7 +35,7 @@ _campaign_key = pytest.StashKey[Campaign]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """A measurement has its own cells, and its rounds for trials."""
-    refuse_options(config, "--cell", "--matrix", "--until", "--schedule", "--trials", *WALK_OPTIONS)
+    take_options(config, CHOICES, VERSIONS, LOAD, RUNNING)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
