@@ -16,7 +16,7 @@ from typing import Any
 
 from torture.errors import HarnessError
 
-_ALL_AXES = "torture.choices.matrix.axes"
+_ALL_AXES = "torture.choices.matrix.cells"
 FEATURES = "torture.features"
 """The package of what one can take out. A feature extends a package of the core by a module of its
 name."""

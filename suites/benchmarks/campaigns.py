@@ -21,8 +21,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import Until
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.counting import the_one_that_counts
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.tally import CellTally, FirstTry, TrialKind, Worth

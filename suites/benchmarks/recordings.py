@@ -15,7 +15,7 @@ from suites.benchmarks.places import GIB, MIB
 from suites.benchmarks.servers import DISK_NAME, serve_shelf
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.facts.recording.events import LOG, RECORD_BYTES
-from torture.machines.host.commands import run_host
+from torture.machines.host.abilities import run_host
 from torture.machines.shelf.control import Control
 
 BLOCK_BYTES = 4096

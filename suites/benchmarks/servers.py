@@ -14,7 +14,7 @@ import nbd
 
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
-from torture.machines.shelf.process import Launch, NbdkitProcess, write_configuration
+from torture.machines.shelf.server import Launch, NbdkitProcess, write_configuration
 
 DISK_NAME = "data0"
 

@@ -19,8 +19,8 @@ from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK
 from torture.checkout import CHECKOUT
 from torture.features.walk.documents import WalkDocument
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 
 _CELL = "iscsi-standard-noslog-ext4-bothdie"

@@ -23,7 +23,7 @@ from suites.selftest.unit.fake_workers import specs_of
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.sequential import Until
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import Schedule
 from torture.records.schedules.until import UntilSchedule

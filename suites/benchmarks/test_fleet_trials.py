@@ -23,7 +23,7 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 

@@ -17,7 +17,7 @@ from suites.selftest.runs.processes import (
     open_files_of,
     sandboxes_of,
 )
-from torture.records.record.run_layout import EVIDENCE_FOLDER
+from torture.records.record.run_document import EVIDENCE_FOLDER
 
 _WORKERS = 2
 _NO_OP = {"seconds": "2", "bytes": str(1 << 18)}

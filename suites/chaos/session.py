@@ -13,7 +13,7 @@ from suites.chaos.host_disks import HostDisks
 from suites.chaos.no_op_campaign import specs_of
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records

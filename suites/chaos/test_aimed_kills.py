@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from suites.selftest.runs.processes import commands_in, open_files_of, sandboxes_of, start_run
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import EVIDENCE_FOLDER, LATEST, TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import EVIDENCE_FOLDER, LATEST, TRIALS_FILE
 from torture.records.record.trials_file import read_records
 
 _CELL = "iscsi-standard-noslog-ext4-bothdie"

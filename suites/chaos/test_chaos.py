@@ -24,9 +24,9 @@ from suites.chaos.session import NoOpSession, RealSession, Session
 from suites.selftest.runs.processes import commands_in
 from torture.deadlines import wait_until_true
 from torture.machines.host.scratch import Scratch
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.trials.campaign.hand_out import TRIES_MAX
+from torture.trials.campaign.campaign import TRIES_MAX
 
 _PAUSE_S = (2.0, 14.0)
 """The time between two disturbances; a trial takes some 13 s."""

@@ -15,8 +15,7 @@ from torture.checkout import CHECKOUT
 from torture.choices.experiments.protocol import KnownBug, Side
 from torture.facts.linux.kernels import DEFAULT, Kernels, choose_kernels
 from torture.facts.zfs.versions import zfs_version
-from torture.machines.images.patches import PatchSeries
-from torture.machines.images.source_trees import ChosenSource
+from torture.machines.images.source_trees import ChosenSource, PatchSeries
 from torture.records.record.trials import TrialRecord
 from torture.trials.plan.draw import draw_trials
 

@@ -21,11 +21,9 @@ from pathlib import Path
 from suites.selftest.recorded.json_schemas import schemas
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
-from torture.records.record.lines import index_in
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.specs import DRAWS, TrialSpec
-from torture.records.record.trials_file import read_records
+from torture.records.record.trials_file import index_in, read_records
 from torture.report.exports import EXPORTS
 from torture.trials.plan.trial_plan import draw_plan
 

@@ -13,7 +13,7 @@ from fixtures.campaigns import Running, begun_beside
 from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import GONE
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.trials.plan.draw import draw_trials
 

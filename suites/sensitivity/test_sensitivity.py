@@ -16,7 +16,7 @@ from fixtures.options import Options
 from suites.sensitivity.conftest import RunAlone
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import Cell
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.detection import Outcome, detect, seen_by
 from torture.trials.plan.draw import cuts_of

@@ -14,8 +14,7 @@ from suites.speed.questions import Question
 from suites.speed.tables import documents_of
 from torture.features.speed.documents import MeasuredJob
 from torture.features.speed.jobs.slow_motion import SHARE_MAX
-from torture.features.speed.jobs.write_path import SyncWait, Traffic, WritePath
-from torture.features.speed.jobs.written_places import PathPlace
+from torture.features.speed.jobs.write_path import PathPlace, SyncWait, Traffic, WritePath
 from torture.features.speed.trade.write_path_picture import PathOfJob
 from torture.records.record.trials import TrialRecord
 

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from suites.speed.questions import Question, Row, cell_of
 from torture.features.speed.documents import MeasuredDocument, MeasuredJob, MeasuredPlace
-from torture.features.speed.jobs.ratios import Estimate, mean_of
-from torture.features.speed.jobs.slow_motion import SHARE_MAX
+from torture.features.speed.jobs.slow_motion import SHARE_MAX, Estimate, mean_of
 from torture.records.record.trials import TrialRecord
 
 

@@ -14,7 +14,7 @@ import pytest
 from suites.speed.questions import R2, R3, R4, Question
 from suites.speed.tables import Figure, figures_of
 from torture.facts.axes.pool_disks import SlogClass
-from torture.machines.nas.devices import LOG_PROFILES
+from torture.machines.nas.pool import LOG_PROFILES
 from torture.records.record.trials import TrialRecord, needing_attention
 
 _TOLERANCE = 0.25

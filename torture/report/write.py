@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import cell_figures

@@ -1,6 +1,10 @@
 """The abilities and lacks of this host for a run, with a fix for each lack. Standard library only.
 
 Each probe examines one item and changes nothing. Its keyword arguments are for tests.
+
+A finding about this host, one sentence each, and its form on the screen.
+
+A failing probe is a lack itself: a traceback of the doctor would report nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +17,18 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
+from torture.facts.linux.kernels import Kernels, linux_names
+from torture.facts.zfs.versions import DEFAULT, version_names
 from torture.machines.host.abilities import (
     Accelerator,
     NetworkKind,
@@ -26,12 +36,93 @@ from torture.machines.host.abilities import (
     probe_accelerator,
 )
 from torture.machines.host.native import find_shelf_plugin
-from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
-from torture.machines.host.scratch import CACHE_VARIABLE, cache_root, default_base
-from torture.machines.images import IMAGES, GuestImage, find
+from torture.machines.host.scratch import (
+    CACHE_VARIABLE,
+    USER_NAMESPACES_HINT,
+    cache_root,
+    default_base,
+    sandbox_refusal,
+)
+from torture.machines.images import IMAGES
+from torture.machines.images.build import GuestImage, find
 from torture.machines.images.cache import ROOM_BYTES
-from torture.setup.findings import Finding, Probe, find_all, lack, note, ok
+from torture.machines.images.recipes import image_names, read_recipe
 from torture.setup.provision import ENVIRONMENT, environment_is_complete, missing_packages
+
+
+class State(StrEnum):
+    """The meaning of a finding for a run."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; a run works all the same."""
+    LACK = "LACK"
+    """A run cannot work."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """The finding of one probe; `fix` is the command to type or the step to take, required for a lack."""
+
+    state: State
+    name: str
+    text: str
+    fix: str = ""
+
+
+Probe = Callable[[str], Finding]
+"""A probe: takes the name under which its finding is shown."""
+
+
+def ok(name: str, text: str) -> Finding:
+    """A finding that is as it should be."""
+    return Finding(state=State.OK, name=name, text=text)
+
+
+def note(name: str, text: str, fix: str = "") -> Finding:
+    """A finding worth knowing."""
+    return Finding(state=State.NOTE, name=name, text=text, fix=fix)
+
+
+def lack(name: str, text: str, fix: str) -> Finding:
+    """A finding that keeps a run from working."""
+    return Finding(state=State.LACK, name=name, text=text, fix=fix)
+
+
+def find_all(probes: Mapping[str, Probe]) -> tuple[Finding, ...]:
+    """The findings of all probes, in their order; never raises for a failing probe."""
+    return tuple(_guarded(name, probe) for name, probe in probes.items())
+
+
+def _guarded(name: str, probe: Probe) -> Finding:
+    try:
+        return probe(name)
+    except HarnessError as error:
+        text, fix = error.message, error.hint
+    except Exception as error:
+        text, fix = f"{type(error).__name__} while looking: {error}", ""
+    return lack(name, text, fix or "repair that, then start tools/doctor again")
+
+
+def can_run(findings: Iterable[Finding]) -> bool:
+    """Whether a run could work."""
+    return all(finding.state is not State.LACK for finding in findings)
+
+
+def in_words(findings: Iterable[Finding]) -> str:
+    """A line a finding, its fix indented below it, and the conclusion."""
+    shown = tuple(findings)
+    width = max((len(finding.name) for finding in shown), default=0)
+    lines = []
+    for finding in shown:
+        text = " ".join(finding.text.split())
+        lines.append(f"{finding.state:4}  {finding.name:{width}}  {text}")
+        if finding.fix:
+            lines.append(f"{'':{width + 8}}fix: {finding.fix}")
+    lacks = sum(finding.state is State.LACK for finding in shown)
+    lines.append("a run can work" if can_run(shown) else f"lacks: {lacks}; a run cannot work")
+    return "\n".join(lines)
+
 
 PYTHON_MIN = (3, 11)
 SCRATCH_BYTES_MIN = 2 * 1024**3
@@ -327,3 +418,35 @@ def _version(output: str) -> str:
 
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / 1024**3:.1f} GiB"
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a finished image; raises `HarnessError` when it is not built."""
+    image = find(name)
+    if image is None:
+        raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
+    return image.root.parent
+
+
+def built_in_words() -> Iterator[str]:
+    """A line for every image of the present recipes, and for each version of ZFS that has its own.
+
+    Of other kernels it lists the images that are built.
+    """
+    for name in image_names():
+        for zfs in version_names() if read_recipe(name).follows_zfs else (DEFAULT,):
+            if (image := find(name, zfs=zfs)) is None:
+                yield f"{name:16} not built; next: tools/images build {name} --zfs {zfs}"
+            else:
+                yield _line(name, image)
+        for linux in linux_names():
+            with suppress(HarnessError):  # not every ZFS runs in every kernel
+                image = find(name, linux=Kernels.same(linux))
+                if image is not None and linux != DEFAULT_LINUX:
+                    yield _line(name, image)
+
+
+def _line(name: str, image: GuestImage) -> str:
+    size_mib = image.root.stat().st_size / 1024**2
+    versions = f"kernel {image.manifest['kernel']}, zfs {image.manifest['zfs']}"
+    return f"{name:16} {image.key}  {size_mib:.0f} MiB  {versions}, content {image.sha256[:16]}"

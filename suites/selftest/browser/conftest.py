@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from suites.selftest.browser.seen import SCREEN_PX, Open, Seen
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.report.write import build_report

@@ -16,7 +16,7 @@ from suites.selftest.browser.seen import SCREEN_PX, Open
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 
 CELLS = sorted(cell.name for cell in cells_of(Matrix.DEFAULT))[:12]

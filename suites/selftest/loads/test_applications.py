@@ -21,9 +21,8 @@ from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Hello, Ledger, OperationKind
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import ApplicationError, Transaction, application_of, found
 

@@ -13,7 +13,7 @@ from torture.choices.workloads import AXIS
 from torture.choices.workloads.atomic import AtomicWrites
 from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.ledger import Ledger
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from vmimages.client.load import read
 from vmimages.client.load.applications import application_of
 from vmimages.client.load.blocks import BLOCK_BYTES, SECTOR_BYTES, Encoder

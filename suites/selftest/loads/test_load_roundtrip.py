@@ -20,10 +20,10 @@ import pytest
 from suites.selftest.loads.load_host import WAIT_S, Host
 from torture.checkout import CHECKOUT
 from torture.facts.evidence import ledger
+from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
-from torture.oracles.verdict.blocks.readback import parse_readback
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import channel, read, storage, write
 from vmimages.client.load.blocks import BLOCK_BYTES
 from vmimages.client.load.plan import busy_files

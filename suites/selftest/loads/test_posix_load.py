@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import Host
-from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import TRANSPORT
 from torture.choices.workloads import AXIS as WORKLOAD
 from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.evidence.ledger import Begin, Failed, Ledger
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
-from torture.oracles.verdict.trees.tree_seen import parse_trees
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.trees.tree_syncs import parse_trees
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import application_of
 

@@ -15,7 +15,7 @@ from torture.choices.workloads import AXIS
 from torture.choices.workloads._application import ApplicationWorkload
 from torture.choices.workloads.protocol import Brought, Place
 from torture.facts.evidence.ledger import Begin, OperationKind
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from vmimages.client.load.applications import application_of
 from vmimages.client.load.applications.dpkg import dpkg, package_file
 

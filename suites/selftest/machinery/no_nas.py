@@ -13,12 +13,12 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
+from torture.facts.recording.model import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.devices import DATA_PROFILES
+from torture.machines.nas.pool import DATA_PROFILES
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.records.record.specs import DRAW, TrialSpec
 from torture.records.scoring.judge import judge
@@ -29,8 +29,7 @@ from torture.trials.trial.cut import keep_cut
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.setup import attach, prepare_disk, run_script, start_loads
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 FILESYSTEMS = ("ext4", "btrfs")
 SOUND_CUTS, IGNORING_CUTS = 1, 1

@@ -10,9 +10,9 @@ from typing import Any
 from suites.selftest.machinery.trial_stages import trial_in
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import OUTAGE, SPEC, load_evidence
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.model import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.records.scoring.score import score

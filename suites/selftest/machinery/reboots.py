@@ -10,13 +10,12 @@ from typing import Any
 
 from suites.selftest.machinery.block_sessions import IscsiSession, NvmeQueue
 from suites.selftest.machinery.nfs_client import Server, boot_time_s, root_of, write_verifier
-from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.transports import iscsi, nvme_tcp
 from torture.choices.volumes import DIRECTORY, zvol
 from torture.facts.evidence.folder import SPEC
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.model import keep_all
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.frames import read_frames
 from torture.facts.wire.iscsi_pdus import IscsiOnWire
@@ -28,8 +27,7 @@ from torture.records.record.specs import TrialSpec
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import run_script, set_up_nas
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048

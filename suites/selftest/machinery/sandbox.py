@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded
-from torture.machines.host.sandbox import sandboxed
+from torture.machines.host.scratch import sandboxed
 from torture.machines.lab.lab import Lab, LabSettings
 from torture.machines.lab.saved_states import warm_directory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suites.selftest.machinery.controls import SAFE, UNSAFE, Controls, draw, records_of
 from torture.choices.matrix.cells import Cell
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.trials.campaign.campaign import Campaign
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from suites.selftest.machinery.no_nas import FILESYSTEMS, IGNORING_CUTS, SOUND_CUTS
 from suites.selftest.machinery.sandbox import Stage
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 _DEADLINE_S = 600
 

@@ -15,10 +15,9 @@ from suites.selftest.machinery.controls import (
     Controls,
     records_of,
 )
-from torture.choices.matrix.axes import SYNC
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import SYNC, Cell
 from torture.facts.axes.sync import Sync
-from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.scoring.score import score

@@ -22,7 +22,7 @@ from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.features.walk.engines.recovery_programs import host_program
 from torture.features.walk.tasks import WALKED
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 
 _END_DEADLINE_S = 10

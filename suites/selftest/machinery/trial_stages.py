@@ -25,7 +25,7 @@ from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
 from torture.facts.recording.model import tally
-from torture.machines.host.commands import run_host
+from torture.machines.host.abilities import run_host
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
@@ -36,8 +36,7 @@ from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.promises.proof import prove
 from torture.trials.trial.setup import plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"

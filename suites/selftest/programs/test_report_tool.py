@@ -17,8 +17,8 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import in_words, interval_in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.setup import provision
 
 QUICK = cells_of(Matrix.QUICK)
@@ -57,7 +57,7 @@ def test_a_defect_of_the_tool_is_no_comparison(run: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> int:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("torture.report.terminal.comparison_table.print_run_comparison", broken)
+    monkeypatch.setattr("torture.report.terminal.outcome_table.print_run_comparison", broken)
     monkeypatch.setattr("sys.argv", ["report", "--compare", str(run), str(run)])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(CHECKOUT / "tools" / "report"), run_name="__main__")

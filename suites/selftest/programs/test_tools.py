@@ -22,8 +22,8 @@ from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.folder import READBACK
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import Absence, TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.score import score

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import AXES
 from torture.facts.axes.axis import Axis, Choice
 
 _EXPLAINED_MAX = 7

@@ -21,8 +21,8 @@ from suites.selftest.runs.processes import (
 )
 from torture.deadlines import truth, wait_for
 from torture.machines.host.scratch import Scratch
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.trials.campaign.run import Run

@@ -19,7 +19,7 @@ _OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
 @pytest.fixture(scope="module", autouse=True)
 def sandboxes_can_be_nested() -> None:
     """Skip where a container's /proc forbids a sandbox within a namespace: all would fail alike."""
-    probe = "from torture.machines.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
+    probe = "from torture.machines.host.scratch import sandbox_refusal; print(sandbox_refusal())"
     probed = subprocess.run(
         [*_OWN_MOUNTS, sys.executable, "-c", probe],
         cwd=CHECKOUT,

@@ -18,8 +18,8 @@ import pytest
 from torture.checkout import CHECKOUT
 from torture.machines.host.native import shelf_plugin
 from torture.machines.images import IMAGES, find
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 
 _USER = "nobody"
@@ -28,7 +28,7 @@ _LOAD_S = 1
 """Long enough for acknowledgements of which none may be lost."""
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
-_REFUSAL = "from torture.machines.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
+_REFUSAL = "from torture.machines.host.scratch import sandbox_refusal; print(sandbox_refusal())"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

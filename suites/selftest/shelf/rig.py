@@ -17,7 +17,7 @@ import nbd
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.machines.host.native import SHELF_FLAGS, SHELF_SOURCES, shelf_plugin
-from torture.machines.shelf.process import Launch, NbdkitProcess, write_configuration
+from torture.machines.shelf.server import Launch, NbdkitProcess, write_configuration
 
 DEADLINE_S = 30.0
 """Of anything that takes milliseconds: only a hang reaches it."""

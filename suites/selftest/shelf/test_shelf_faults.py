@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 import nbd
 
 from suites.selftest.unit.audit_story import BLOCK, uberblock, zil_block
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.certain_content import CertainContent, Patch
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, ShelfDisk
 from torture.facts.recording.events import Kind, Recording, load_recording
-from torture.facts.recording.model import writes_until
+from torture.facts.recording.model import keep_all, writes_until
 from torture.facts.recording.roles import Role
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.recovery import spoil

@@ -13,11 +13,10 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Line, Reply, Server, build, disk, of_view
 from torture.errors import HarnessError
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import DiskState, Policy, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import DATA, Kind, Recording, load_recording, verify_payloads
-from torture.facts.recording.model import content
+from torture.facts.recording.model import content, keep_all
 
 NEVER_READ = "/proc/self/mem"
 """Nothing is mapped at its beginning: pread there ends with EIO (proc(5))."""

@@ -16,7 +16,7 @@ from torture.errors import HarnessError
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
-from torture.machines.nas.devices import LOG_PROFILES
+from torture.machines.nas.pool import LOG_PROFILES
 from torture.machines.shelf.control import Connection, FreezeOn
 from torture.machines.shelf.server import Shelf
 

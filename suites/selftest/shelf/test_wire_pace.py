@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.shelf.wire_scenes import play
-from torture.machines.lab.network.pace import Pace
+from torture.machines.lab.network.wire import Pace
 
 _RATE_TOLERANCE = 0.05
 _SLOW = 8_000_000

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
-from torture.machines.host.commands import run_host
-from torture.machines.lab.network.pace import Pace
-from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire, wait_for_link
+from torture.machines.host.abilities import run_host
+from torture.machines.lab.network.wire import QUEUE_FRAMES, Pace, Wire, wait_for_link
 
 A, B = "a0", "b0"
 

@@ -16,10 +16,9 @@ from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.machines.host.native import native_program
-from torture.machines.host.sandbox import sandboxed
+from torture.machines.host.scratch import sandboxed
 from torture.machines.lab.network.networks import BridgeNetwork
-from torture.machines.lab.network.pace import Pace
-from torture.machines.lab.network.wire import WIRE_SOURCE, Wire, wait_for_link
+from torture.machines.lab.network.wire import WIRE_SOURCE, Pace, Wire, wait_for_link
 
 _DEADLINE_S = 30
 _QUIET_S = 0.15

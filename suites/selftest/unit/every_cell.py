@@ -9,9 +9,8 @@ from itertools import product
 from hypothesis import strategies as st
 
 from torture.choices.filesystems.protocol import FILES
-from torture.choices.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
-from torture.choices.matrix.cells import Cell
-from torture.facts.axes.former_names import FORMER_NAMES
+from torture.choices.matrix.cells import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT, Cell
+from torture.facts.axes.axis import FORMER_NAMES
 from torture.facts.axes.sweeps import Matrix
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"

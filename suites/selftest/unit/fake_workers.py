@@ -12,7 +12,7 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Until
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records

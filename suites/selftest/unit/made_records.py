@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, Judgement
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 
 _Value = TypeVar("_Value")

@@ -10,15 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from suites.selftest.unit.made_records import trial_record
-from torture.choices.matrix.axes import FATE, SLOG, SYNC
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import FATE, SLOG, SYNC, Cell
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellFigures, cell_figures

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from torture.checkout import CHECKOUT
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 ROW = re.compile(r"^\| (\*\*.+?) \| (.+) \| (.*) \|$", re.MULTILINE)
 GIVEN_UP = {

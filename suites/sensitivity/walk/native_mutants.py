@@ -14,8 +14,8 @@ from threading import Event
 
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.features.walk.engines.recovery_programs import recovery_recipe
+from torture.machines.images.assemble import read_member
 from torture.machines.images.bases import build_base
-from torture.machines.images.initrd import read_member
 from torture.machines.images.recipes import Recipe
 
 CONSTANT_LOAD_GUID = "CONSTANT_LOAD_GUID"

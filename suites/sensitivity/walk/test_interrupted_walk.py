@@ -16,7 +16,7 @@ from torture.deadlines import wait_for
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.draws import draw_walked
 from torture.features.walk.tasks import Walk
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.trials.campaign.campaign import Campaign
 
 _CELL = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")

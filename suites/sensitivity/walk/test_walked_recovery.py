@@ -15,7 +15,7 @@ from torture.choices.matrix.cells import Cell
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.features.walk.draws import draw_walked
 from torture.features.walk.tasks import Walk
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 _CELL = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
 """Its log has the addresses of blocks, and no data, so that no state has a torn sector."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from torture.choices.administration._shared import BALLAST, OTHER, ballast_script, list_command
 from torture.choices.administration.protocol import (
+    BALLAST,
+    OTHER,
     SOON,
     Administration,
     Outcome,
     Printed,
+    ballast_script,
     blocks,
+    list_command,
     uberblocks,
 )
 from torture.choices.volumes import POOL, VOLUME
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 
 # `zfs clone` of a snapshot of the client's volume.
 #

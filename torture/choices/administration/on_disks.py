@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.administration._shared import (
-    COPIED,
-    ballast_script,
-    has_resilvered,
-)
 from torture.choices.administration.protocol import (
     BY_ID,
+    COPIED,
     SOON,
     SPARE,
     Administration,
     CutPoint,
     Outcome,
     Printed,
+    ballast_script,
     blocks,
     children_of,
     devices_in,
+    has_resilvered,
     uberblocks,
 )
 from torture.choices.volumes import POOL
 from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 
 
 # `zpool attach` of a disk to a disk or a mirror, resilvered block by block or sequentially.

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from torture.choices.administration._shared import BALLAST, OTHER, ballast_script
 from torture.choices.administration.protocol import (
+    BALLAST,
+    OTHER,
     SOON,
     Administration,
     CutPoint,
     Outcome,
     Printed,
+    ballast_script,
     devices_in,
     uberblocks,
 )
 from torture.choices.volumes import POOL
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.recording.events import Kind
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 
 # `zpool checkpoint`: the pool's state is kept as it is. `-d`: blocks that only it kept are
 # freed.

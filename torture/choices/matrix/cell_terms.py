@@ -14,7 +14,7 @@ The audit counts breaches of waived invariants, and they are no finding against 
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import (
+from torture.choices.matrix.cells import (
     ADMINISTRATION,
     DISKS,
     FATE,
@@ -24,8 +24,8 @@ from torture.choices.matrix.axes import (
     SLOG,
     SYNC,
     TRANSPORT,
+    Cell,
 )
-from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import CompletedWrite
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.pool_disks import Layout

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from torture.choices.matrix.axes import AXES, FILESYSTEM, SETTINGS
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell
-from torture.facts.axes.former_names import FORMER_NAMES
+from torture.choices.matrix.cells import AXES, FILESYSTEM, SETTINGS, Cell
+from torture.facts.axes.axis import FORMER_NAMES
 from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
 from torture.facts.linux.kernels import LinuxVersion, why_unfit
 from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from torture.choices.matrix.axes import FATE, SYNC
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import FATE, SYNC, Cell
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from torture.choices.transports._volumes import OfImage, OfZvol
 from torture.choices.transports.protocol import (
     Attachment,
     CompletedWrite,
     DiskSource,
+    OfImage,
+    OfZvol,
     Traits,
     Transport,
 )

@@ -12,9 +12,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.transports._two_paths import ADD_PATH, PATH_SCRIPTS, SECOND_HOST
 from torture.choices.transports.iscsi import GUEST_SETTINGS, IscsiOfGuest
-from torture.choices.transports.protocol import Attachment, Transport
+from torture.choices.transports.protocol import (
+    ADD_PATH,
+    PATH_SCRIPTS,
+    SECOND_HOST,
+    Attachment,
+    Transport,
+)
 from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.axis import Choice
 

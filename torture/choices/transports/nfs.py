@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.transports._volumes import OfDataset, OfImage
 from torture.choices.transports.protocol import (
     Attachment,
     CompletedWrite,
     DiskSource,
+    OfDataset,
+    OfImage,
     Traits,
     Transport,
 )

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torture.choices.transports._two_paths import ADD_PATH, PATH_SCRIPTS, SECOND_HOST
-from torture.choices.transports._volumes import OfZvol
-from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.transports.protocol import (
+    ADD_PATH,
+    PATH_SCRIPTS,
+    SECOND_HOST,
+    Attachment,
+    OfZvol,
+    Traits,
+    Transport,
+)
 from torture.choices.volumes import VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep

@@ -8,12 +8,21 @@ from enum import StrEnum
 from typing import Protocol
 from xml.etree import ElementTree as ET
 
-from torture.choices.volumes import VolumeKind, VolumeOptions
+from torture.choices.volumes import (
+    DIRECTORY,
+    IMAGE,
+    SIZE_MIB,
+    VOLUME,
+    VolumeKind,
+    VolumeOptions,
+    zvol,
+)
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.files_on_wire import FileWire
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.shell import wait_for_path, write_cache_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,3 +221,85 @@ class Transport(Protocol):
             is_forgotten = sync in _FORGOTTEN[self.traits.completed]
             return Guarantee.LOSES if is_forgotten else Guarantee.SAFE
         return Guarantee.ROLLS_BACK if sync is Sync.DISABLED else Guarantee.SAFE
+
+
+SECOND_HOST = "10.77.0.12"
+"""Beside the NAS's own address (`torture/machines/lab/network`)."""
+_OF_CARD = "card=$(ip -o -4 addr show scope global | awk '{ print $2; exit }')"
+ADD_PATH = f"""{_OF_CARD}
+echo 1 > /proc/sys/net/ipv4/conf/$card/promote_secondaries
+ip addr replace {SECOND_HOST}/24 dev $card
+"""
+"""Shell: else the second address would go with the first one (Documentation/networking/ip-sysctl.rst)."""
+_PATH_FILE = "/run/first-path"
+_LOSE_PATH = f"""set -eu
+{_OF_CARD}
+ip -o -4 addr show dev $card scope global | awk '{{ print $4; exit }}' > {_PATH_FILE}
+ip addr del "$(cat {_PATH_FILE})" dev $card
+"""
+_REGAIN_PATH = f"""set -eu
+{_OF_CARD}
+ip addr add "$(cat {_PATH_FILE})" dev $card
+"""
+
+PATH_SCRIPTS = (_LOSE_PATH, _REGAIN_PATH)
+"""As `Traits.path_scripts`."""
+
+
+_WAIT_FOR_MOUNT = (
+    f"for i in $(seq 400); do mountpoint -q {DIRECTORY} && break; sleep 0.05; done; "
+    f"mountpoint -q {DIRECTORY} || {{ echo '{DIRECTORY} is not mounted after 20 s' >&2; exit 1; }}"
+)
+"""An earlier export would offer an empty directory of the NAS's own root, without an error."""
+
+
+class OfZvol(Transport, Protocol):
+    """A transport of a zvol: a block device of the pool (zvol in zfs-create(8))."""
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the zvol, sparse, wait for its device, and insist on its write cache."""
+        return "\n".join(
+            (
+                "set -eu",
+                f"zfs create -s -V {SIZE_MIB}M {options.words} {VOLUME}",
+                wait_for_path(zvol.DEVICE),
+                f'test "$({write_cache_of(zvol.DEVICE)})" = "write back"',
+            )
+        )
+
+    def wait_for_volume_script(self) -> str:
+        """Return once its device is there; fail after 20 s."""
+        return wait_for_path(zvol.DEVICE)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """The zvol's cache."""
+        return {"zvol": write_cache_of(zvol.DEVICE)}
+
+
+class OfDataset(Transport, Protocol):
+    """A transport of a dataset and its files."""
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the dataset, mounted."""
+        return f"set -eu; zfs create {options.words} {VOLUME}; {_WAIT_FOR_MOUNT}"
+
+    def wait_for_volume_script(self) -> str:
+        """Its mount."""
+        return _WAIT_FOR_MOUNT
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """None on the NAS: where the client has a disk, that disk shows it."""
+        return {}
+
+
+class OfImage(OfDataset, Protocol):
+    """A transport of a sparse image in a dataset."""
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the image in a dataset."""
+        made = OfDataset.make_volume_script(self, options)
+        return f"{made}; truncate -s {SIZE_MIB}M {IMAGE}; sync -f {IMAGE}"
+
+    def wait_for_volume_script(self) -> str:
+        """Wait for the image: a target might make an empty one in its place (O_CREAT, as LIO does)."""
+        return f"{_WAIT_FOR_MOUNT}; test -e {IMAGE} || {{ echo '{IMAGE} is gone' >&2; exit 1; }}"

@@ -15,8 +15,7 @@ mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here t
 from __future__ import annotations
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.transports._volumes import OfDataset
-from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.transports.protocol import Attachment, OfDataset, Traits, Transport
 from torture.choices.volumes import DIRECTORY, VolumeKind, VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.iscsi import IQN, ISCSI_PORT, FileioOnZvol
-from torture.choices.transports.protocol import Attachment, DiskSource, Transport
+from torture.choices.transports.protocol import Attachment, DiskSource, OfZvol, Transport
 from torture.choices.volumes import VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep

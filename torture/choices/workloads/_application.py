@@ -18,9 +18,8 @@ from torture.choices.workloads.protocol import CLIENT_IMAGE, Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, UnreadableError
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import UnreadableError
 
 DATABASES_IMAGE = "client_databases"
 """The client with Debian's PostgreSQL and MariaDB."""

@@ -12,9 +12,8 @@ from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Su
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.oracles.verdict.guarantee import Terms
-from torture.oracles.verdict.verdicts import UnreadableError
-from torture.oracles.verdict.whole_ledger import whole_ledger
+from torture.oracles.verdict.guarantee import Terms, UnreadableError
+from torture.oracles.verdict.repeated_requests import whole_ledger
 
 PORT = f"/dev/virtio-ports/{PORT_NAME}"
 """Where the guest finds the host."""

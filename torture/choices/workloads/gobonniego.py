@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torture.choices.workloads._beside import Beside, LoadBeside
+from torture.choices.workloads._files_beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
@@ -26,9 +26,8 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_end,
     parse_runs,
 )
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 NAME = "gobonniego"
 PROGRAM = "/run/gobonniego"

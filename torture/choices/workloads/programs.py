@@ -22,7 +22,7 @@ from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
-from torture.oracles.verdict.trees.tree_seen import parse_trees
+from torture.oracles.verdict.trees.tree_syncs import parse_trees
 
 GIT_IMAGE = "client_git"
 """The client with Debian's git, which brings Perl."""

@@ -33,11 +33,18 @@ from typing import Any
 
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import Count, Document, Text, document_or_none, strictly
+from torture.facts.evidence.documents import (
+    Count,
+    Document,
+    Text,
+    document_or_none,
+    json_object,
+    strict_json,
+    strictly,
+)
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
 from torture.facts.evidence.parts import Part, part_kinds
-from torture.facts.evidence.strict_json import json_object, strict_json
 from torture.files import write_whole
 
 SPEC = "spec.json"

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from torture.facts.evidence.documents import strictly
-from torture.facts.evidence.strict_json import json_object
+from torture.facts.evidence.documents import json_object, strictly
 
 PORT_NAME = "torture.ledger"
 """Name of the virtio-serial port through which a client's acknowledgements leave it."""

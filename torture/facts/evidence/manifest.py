@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import strict_json
 from torture.files import write_whole
 
 MANIFEST = "manifest.json"

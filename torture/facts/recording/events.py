@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import strict_json
 
 CONFIGURATION = "shelf.json"
 LOG = "log"

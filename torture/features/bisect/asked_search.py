@@ -11,11 +11,18 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.features.bisect.search import Found, Journal, Search, Step
-from torture.features.bisect.searched_versions import CommitVersions, Versions, packaged_between
+from torture.features.bisect.search import (
+    CommitVersions,
+    Found,
+    Journal,
+    Search,
+    Step,
+    Versions,
+    packaged_between,
+)
 from torture.files import write_whole
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 

@@ -27,10 +27,16 @@ from torture.features.fleet.connection import (
     connect,
     in_words,
 )
-from torture.features.fleet.evidence_pack import remove_incoming, unpack_evidence
-from torture.features.fleet.host import BEAT_S, HostOrders, Make, sandboxed_worker
+from torture.features.fleet.host import (
+    BEAT_S,
+    HostOrders,
+    Make,
+    remove_incoming,
+    sandboxed_worker,
+    unpack_evidence,
+)
 from torture.machines.images import IMAGES, find
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.trials.workers._where import LOADED

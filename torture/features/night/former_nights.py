@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.records.record.run_layout import EVIDENCE_FOLDER, TRIALS_FILE
+from torture.records.record.run_document import EVIDENCE_FOLDER, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.reading.runs import find_run

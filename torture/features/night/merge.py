@@ -11,7 +11,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.features.night.former_nights import move_baseline, night_before
 from torture.features.night.plan import Plan
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs

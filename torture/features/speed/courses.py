@@ -6,8 +6,7 @@ from torture.features.speed.run.measurement import measure
 from torture.features.speed.tasks import MeasureOrder
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 
 def _measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

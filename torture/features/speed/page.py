@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from torture.features.speed.trade.speeds import estimate_in_words, job_in_words, link_in_words
-from torture.features.speed.trade.trade import Front, trade_of
+from torture.features.speed.trade.measurements import estimate_in_words, job_in_words, link_in_words
+from torture.features.speed.trade.prices import Front, trade_of
 from torture.features.speed.trade.trade_charts import drawn_sweep, front_of_cells
 from torture.report.page.sections import Section, Shown
 from torture.report.page.vega import PHONE, WIDE

@@ -28,10 +28,8 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.check import check
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.resident import ResidentProgram
-from torture.trials.trial.shared.storage import storage_must
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import ResidentProgram, storage_must
 
 _START_DEADLINE_S = 60
 

@@ -19,8 +19,7 @@ from torture.trials.trial.courses.protocol import Course, Progress
 from torture.trials.trial.courses.replay_course import recover_again
 from torture.trials.trial.cut import KeptCut, keep_earlier_cut
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
 
 
 def _cut_and_walk(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

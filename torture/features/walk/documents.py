@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from torture.facts.evidence.documents import Count, Document, Measure, field
 from torture.facts.evidence.parts import Part
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 _INCONCLUSIVE_MAX = 0.01
 """Of the states of a walk, the share whose verdict may be unknown."""

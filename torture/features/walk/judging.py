@@ -6,19 +6,23 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Kind
 from torture.features.walk.client_view import ContentChecks
 from torture.features.walk.engines.engine import Engine, Recovered
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict, judge_state
-from torture.features.walk.walk_values import Times, WalkedRecording
-from torture.oracles.verdict.verdicts import Verdict
+from torture.features.walk.walk_values import (
+    PoolHealth,
+    StateVerdict,
+    Times,
+    WalkedRecording,
+    judge_state,
+)
+from torture.oracles.verdict.guarantee import Verdict
 from torture.trials.trial.confirm import earlier_cut
-from torture.trials.trial.shared.machines import PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import PowerCut, Trial
 
 
 class StateJudge:

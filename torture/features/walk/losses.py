@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from torture.facts.recording.crash_state import CrashState, Torn
+from torture.facts.recording.crash_state import CrashState, Torn, require_legal
 from torture.facts.recording.events import Kind, Recording
-from torture.facts.recording.legal import require_legal
 from torture.facts.recording.roles import role_of
 from torture.features.walk.documents import DroppedWrite, WalkedLoss
 from torture.features.walk.judging import StateJudge
-from torture.features.walk.state_verdict import StateVerdict
 from torture.features.walk.states.states import DistinctState
-from torture.features.walk.walk_values import LostState, WalkedRecording
-from torture.trials.trial.shared.trial import Trial
+from torture.features.walk.walk_values import LostState, StateVerdict, WalkedRecording
+from torture.trials.trial.shared.machines import Trial
 
 Dropped = tuple[int, ...]
 """Submissions of the writes that do not survive, ascending."""

@@ -19,17 +19,15 @@ from torture.facts.recording.events import Recording, load_recording
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.engines.engine import Engine, GaveUp, Recovered
 from torture.features.walk.engines.engines import Engines
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict
-from torture.features.walk.walk_values import Times
+from torture.features.walk.walk_values import PoolHealth, StateVerdict, Times
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
 from torture.oracles.verdict.pool_tools.zpool import parse_status
 from torture.trials.trial.check import check
 from torture.trials.trial.recovery import bring_nas_back, observe_status
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import StorageFailed
 
 
 class How(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torture.facts.stats.rates import bound_in_words, interval_in_words, rate_of
 from torture.features.walk.tasks import WALKED
-from torture.report.reading.surveys import Rows, Survey, SurveyKind
+from torture.report.reading.tally import Rows, Survey, SurveyKind
 from torture.report.reading.text import printable
 
 _NAME = "walks"

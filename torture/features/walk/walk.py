@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import ADMINISTRATION, FATE, ROOT, WORKLOAD, Cell
 from torture.choices.workloads import with_those_beside
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
@@ -23,7 +22,6 @@ from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.features.walk.client_view import ContentChecks
 from torture.features.walk.documents import SetsTaken, WalkDocument
 from torture.features.walk.recoveries import FreshRecovery, recover_afresh
-from torture.features.walk.state_verdict import StateVerdict
 from torture.features.walk.states.course import RULE
 from torture.features.walk.states.states import (
     DistinctState,
@@ -34,15 +32,14 @@ from torture.features.walk.states.states import (
     states_with_torn_labels,
 )
 from torture.features.walk.tasks import FRESH_S, Walk
-from torture.features.walk.walk_values import Around, LostState, WalkedRecording
+from torture.features.walk.walk_values import Around, LostState, StateVerdict, WalkedRecording
 from torture.features.walk.walker import Walker
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
-from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
+from torture.trials.trial.shared.resident import StorageFailed
 
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""

@@ -19,14 +19,12 @@ from torture.features.walk.engines.engines import engines_of
 from torture.features.walk.judging import StateJudge
 from torture.features.walk.losses import Losses
 from torture.features.walk.recoveries import How, Recoveries, Recovery, worst_of
-from torture.features.walk.state_verdict import StateVerdict
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.tasks import Walk
-from torture.features.walk.walk_values import FirstEnd, Times, WalkedRecording
+from torture.features.walk.walk_values import FirstEnd, StateVerdict, Times, WalkedRecording
 from torture.machines.lab.lab import Lab
-from torture.oracles.verdict.verdicts import Verdict
-from torture.trials.trial.shared.machines import PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.oracles.verdict.guarantee import Verdict
+from torture.trials.trial.shared.machines import PowerCut, Trial
 
 _REPEATED_EVERY = 50
 """One state in so many is recovered twice by the same engine."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torture.facts.recording.roles import Role
 from torture.facts.stats.rates import interval_in_words, rate_of
 from torture.features.walk.documents import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 _WRITES_MAX = 8
 _SLOG = "slog"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.files import locked, whole_file
-from torture.machines.host.commands import run_host
+from torture.machines.host.abilities import run_host
 from torture.machines.host.scratch import own_cache_root
 
 SHELF_SOURCES = CHECKOUT / "torture" / "machines" / "shelf" / "native"

@@ -17,9 +17,8 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.linux.kernels import BACKPORTS
 from torture.machines.images import mirrors
 from torture.machines.images.assemble import SOURCE_DATE_EPOCH
-from torture.machines.images.patches import NO_PATCHES, PatchSeries
 from torture.machines.images.recipes import Recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.source_trees import NO_PATCHES, PatchSeries, SourceTree
 
 BUILD_DEADLINE_S = 90 * 60
 """A kernel from a source tree takes twenty minutes on two processors."""

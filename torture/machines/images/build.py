@@ -19,11 +19,9 @@ from torture.facts.zfs.versions import DEFAULT
 from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images.assemble import assemble
 from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
-from torture.machines.images.cache import Cache
-from torture.machines.images.content import INITRD, KERNEL, MANIFEST, ROOT, content_digest
-from torture.machines.images.patches import NO_PATCHES, PatchSeries
+from torture.machines.images.cache import INITRD, KERNEL, MANIFEST, ROOT, Cache, content_digest
 from torture.machines.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
-from torture.machines.images.source_trees import SourceTree
+from torture.machines.images.source_trees import NO_PATCHES, PatchSeries, SourceTree
 
 IMAGES = images_of_every_run()
 

@@ -3,10 +3,16 @@
 Layout: `bases/NAME-KEY/` and `images/NAME-KEY/` are finished and never written again. `work/` holds
 builds under way, each locked by its builder. `locks/` has one file a key; `logs/` has the builds'
 logs.
+
+An image by its content. Standard library only.
+
+An image's key is a hash of its recipe and of the names of its packages. Hosts that build on different
+days may have other versions of these under the same key; the digest of the content tells them apart.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,7 +24,7 @@ from pathlib import Path
 from threading import Event
 
 from torture.errors import HarnessError
-from torture.files import is_locked, locked, try_lock
+from torture.files import is_locked, locked, try_lock, write_whole
 from torture.machines.host.scratch import CACHE_VARIABLE, cache_root
 
 ROOM_BYTES = 4 * 1024**3
@@ -160,3 +166,34 @@ def _remove(folder: Path) -> None:
         timeout=300,
         check=False,
     )
+
+
+ROOT, KERNEL, INITRD = "root.sqfs", "vmlinuz", "initrd"
+MANIFEST = "manifest.json"
+"""The versions of the packages in the root."""
+DIGEST = "sha256"
+"""The file that keeps the digest."""
+_CONTENT = tuple(sorted((ROOT, KERNEL, INITRD)))
+
+
+def content_digest(folder: Path) -> str:
+    """The SHA-256 of an image's content; kept in its folder once it was computed.
+
+    In the folder, `sha256sum initrd root.sqfs vmlinuz | sha256sum` prints the same.
+    """
+    file = folder / DIGEST
+    if file.exists():
+        return file.read_text().strip()
+    digest = computed_digest(folder)
+    with suppress(OSError):  # a cache built by another user is good to read
+        write_whole(file, f"{digest}\n".encode())
+    return digest
+
+
+def computed_digest(folder: Path) -> str:
+    """The same, from the files as they are now. Raises `OSError`."""
+    lines = []
+    for name in _CONTENT:
+        with (folder / name).open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import BACKPORTS
-from torture.machines.host.commands import run_host
+from torture.machines.host.abilities import run_host
 
 MIRROR_VARIABLE = "TORTURE_MIRROR"
 """Environment variable: the URI of a Debian archive, for hosts that are not Debian."""

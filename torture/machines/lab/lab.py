@@ -18,7 +18,7 @@ from torture.machines.host.abilities import (
     choose_network,
 )
 from torture.machines.host.native import preload_library
-from torture.machines.host.sandbox import PRIVATE
+from torture.machines.host.scratch import PRIVATE
 from torture.machines.images import IMAGES, GuestImage, find
 from torture.machines.lab.domains import Disk, MachineSpec, TapInterface
 from torture.machines.lab.hypervisor import connect, embedded_root

@@ -28,7 +28,7 @@ from torture.machines.lab.domains import (
 )
 from torture.machines.lab.resume_failures import StartRefused
 from torture.oracles.verdict.boot_verdict import end_of_console
-from torture.oracles.verdict.kernel_death import KERNEL_DEATH
+from torture.oracles.verdict.mount import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
 _LINES = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torture.choices.matrix.axes import (
+from torture.choices.matrix.cells import (
     ADMINISTRATION,
     DISCARD,
     LUN_SECTOR,
@@ -13,8 +13,8 @@ from torture.choices.matrix.axes import (
     SPECIAL_VDEV,
     SYNC,
     TRANSPORT,
+    Cell,
 )
-from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import DIRECTORY, POOL, VOLUME, VolumeOptions, zvol
 from torture.facts.axes.setting import PARAMETERS
 from torture.facts.axes.sync import NfsExport

@@ -16,12 +16,10 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.commits import LATE_MS, Commits, Groups
-from torture.oracles.audit.coverage import Coverage
+from torture.oracles.audit.commits import LATE_MS, Commits, Coverage, Groups
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
 from torture.oracles.audit.due.at_risk import AtRisk, Returned, at_risk_in, returns_in
-from torture.oracles.audit.due.completions import Completions, overdue_in
-from torture.oracles.audit.due.durable import durable_in
+from torture.oracles.audit.due.durable import Completions, durable_in, overdue_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.log_contents import Contents, Logged

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from torture.facts.evidence.cut_document import AuditDocument
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import AuditDocument, Phase
 from torture.oracles.audit.due.at_risk import AtRisk
 
 
@@ -68,7 +67,7 @@ class Invariant(StrEnum):
     (`torture.oracles.audit.vdevs.labels.Trims`).
     """
     COMPLETED_IS_DURABLE = "completed-is-durable"
-    """Completed requests of the client's disk are durable (`torture.oracles.audit.due.completions`)."""
+    """Completed requests of the client's disk are durable (`torture.oracles.audit.due.durable`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Soon after an acknowledgement a transaction group is written
     (`torture.oracles.audit.commits.LATE_MS`).

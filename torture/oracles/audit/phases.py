@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import Phase
 from torture.facts.recording.events import Event, Kind
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.coverage import Coverage
+from torture.oracles.audit.commits import Coverage
 from torture.oracles.audit.extents import sectors_of
 
 _LATELY_NS = 2_500_000

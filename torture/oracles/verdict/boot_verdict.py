@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.filesystem_verdict import needed_output
 from torture.oracles.verdict.fsck import Attempt, exit_code_of, unreadable
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.oracles.verdict.judgement import PartFinding, all_known
-from torture.oracles.verdict.kernel_death import KERNEL_DEATH
-from torture.oracles.verdict.mount import read_kernel_log
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.mount import KERNEL_DEATH, read_kernel_log
 
 _FSCK = re.compile(
     r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"

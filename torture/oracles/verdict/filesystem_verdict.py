@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
+from torture.oracles.verdict.guarantee import DidNotWork, UnreadableError, Verdict, answer_of
 from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.mount import parse_mount, read_kernel_log
-from torture.oracles.verdict.verdicts import DidNotWork, UnreadableError, Verdict, answer_of
 
 ReadCheck = Callable[[ToolOutput], FsckResult]
 """The reader of a filesystem checker's output; raises `UnreadableError` for an unclear one."""

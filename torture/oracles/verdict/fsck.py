@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torture.facts.evidence.folder import ToolOutput
-from torture.oracles.verdict.verdicts import DidNotWork, UnreadableError
+from torture.oracles.verdict.guarantee import DidNotWork, UnreadableError
 
 _CRASH_SIGNALS = (4, 6, 7, 8, 11)
 """SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the tool itself gave up."""

@@ -8,8 +8,8 @@ from functools import partial
 
 from torture.facts.evidence.documents import Count, Document, Measure, Number, field, replace
 from torture.facts.evidence.ledger import Done, Failed, Ledger
+from torture.oracles.verdict.guarantee import Verdict, answer_of, worst, worst_or_none
 from torture.oracles.verdict.observations import Observation
-from torture.oracles.verdict.verdicts import Verdict, answer_of, worst, worst_or_none
 
 _REASONS_MAX = 12
 

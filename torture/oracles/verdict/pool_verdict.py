@@ -10,17 +10,17 @@ from functools import partial
 from torture.facts.evidence.cut_document import GONE
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import lines_of
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict, answer_of
 from torture.oracles.verdict.judgement import PartFinding, all_known
 from torture.oracles.verdict.mount import read_nas_log
-from torture.oracles.verdict.pool_tools.zdb import parse_zdb
 from torture.oracles.verdict.pool_tools.zpool import (
     PoolStatus,
     finds_no_pool,
     parse_import,
     parse_status,
+    parse_zdb,
     refuse_unfinished_scrub,
 )
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict, answer_of
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _LINES_MAX = 3

@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from torture.choices.matrix.axes import DISK_SECTOR
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import DISK_SECTOR, Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.evidence.documents import strictly

@@ -2,11 +2,17 @@
 
 It also has the rules that distinguish the records of several trials; `counting` chooses among those of
 one.
+
+The promises of a client's disk or mount, as its kernel shows them, and those of the NAS's volume.
+
+A disk's are in `queue` of sysfs (Linux Documentation/ABI/stable/sysfs-block), a mount's are its options.
+A transport asks for those of its protocol (`Attachment.advertised_script`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeVar
 
@@ -26,12 +32,68 @@ from torture.facts.evidence.documents import (
 )
 from torture.facts.evidence.folder import AdministrationDocument
 from torture.facts.evidence.parts import Part, part_kinds
-from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
+from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee, Verdict
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised_promises import Advertised
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.tasks import drawn_origins
+from torture.shell import QUEUE
+
+_OF_PROTOCOL = re.compile(r"(nvme|smb)_[a-z_]+")
+
+MOUNT = (
+    "vers",
+    "rsize",
+    "wsize",
+    "hard",
+    "soft",
+    "sync",
+    "cache",
+    "resilienthandles",
+    "persistenthandles",
+)
+"""The options of a mount by NFS (nfs(5)) or SMB (mount.cifs(8)) that promise something."""
+
+
+class Advertised(Document, frozen=True, kw_only=True):
+    """Name to value; empty where the trial did not ask."""
+
+    client: dict[str, str] = field(default_factory=dict)
+    """Of the client's disk or mount."""
+    volume: dict[str, str] = field(default_factory=dict)
+    """Of the zvol in the NAS; empty where it is no zvol."""
+
+    def with_verifiers(self, seen: Mapping[str, Any]) -> Self:
+        """With the write verifier of the server that came back; unchanged where none was `seen`.
+
+        An NFS server that may have lost unstable writes needs another one (RFC 1813, 3.3.7).
+        """
+        before, after = seen.get("before"), seen.get("after")
+        if not isinstance(before, list) or not isinstance(after, list) or not before or not after:
+            return self
+        verifier = "the same" if {*map(str, before)} & {*map(str, after)} else "another"
+        return replace(self, client=self.client | {"write_verifier": verifier})
+
+
+def parse_queue(line: str) -> dict[str, str]:
+    """The values of `torture.shell.advertised_by`: a word a name, underscores for blanks."""
+    return {name: value for name, value in _words_of(line) if name in QUEUE}
+
+
+def parse_protocol(line: str) -> dict[str, str]:
+    """The values of an `Attachment.advertised_script`, in the same form."""
+    return {name: value for name, value in _words_of(line) if _OF_PROTOCOL.fullmatch(name)}
+
+
+def _words_of(line: str) -> Iterator[tuple[str, str]]:
+    pairs = (word.partition("=") for word in line.split())
+    return ((name, value.replace("_", " ")) for name, _, value in pairs if value)
+
+
+def parse_mount_options(line: str) -> dict[str, str]:
+    """Of a mount's options those that promise something; one without a value is `yes`."""
+    pairs = (option.partition("=") for option in line.strip().split(","))
+    return {name: value or "yes" for name, _, value in pairs if name in MOUNT}
+
 
 _Part = TypeVar("_Part", bound=Part)
 
@@ -86,7 +148,7 @@ class Where(Document, frozen=True, kw_only=True):
 
 
 SCHEMA = 3
-"""A file with a record of an older one is refused (`torture.records.record.lines`)."""
+"""A file with a record of an older one is refused (`torture.records.record.trials_file`)."""
 
 
 class Origin(StrEnum):
@@ -187,7 +249,7 @@ class CoreRecord(Document, frozen=True, kw_only=True):
     brought: dict[str, str] = field(default_factory=dict)
     """The SHA-256 of the user's file for each load that needs one."""
     engine_state: str = ""
-    """The state of the suite that made it (`torture.trials.campaign.engine_state`)."""
+    """The state of the suite that made it (`torture.trials.campaign.run`)."""
     scored_s: Count = 0
     """When it was judged, in seconds since 1970; 0 in older records."""
 

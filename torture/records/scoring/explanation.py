@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, End, Event, Failed, Hello
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.moments import Windows
-from torture.oracles.verdict.observations import Observation, conflict_in
+from torture.oracles.verdict.observations import Observation, Windows, conflict_in
 from torture.records.record.trials import TrialRecord
 
 _WIDTH = 100

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.scoring.score import score

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cell_terms import completed_sync_of, guarantee_of
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
-from torture.facts.evidence.documents import document_or_none
+from torture.facts.evidence.documents import document_or_none, json_object, strict_json
 from torture.facts.evidence.folder import (
     PROOF,
     SPEC,
@@ -23,16 +23,13 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.parts import Part
-from torture.facts.evidence.strict_json import json_object, strict_json
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Judgement
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised_promises import Advertised
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import Advertised, TrialRecord
 from torture.records.scoring.explanation import explanation_of
 from torture.records.scoring.judge import judge
-from torture.records.scoring.service import absence_in_words, absence_of, speed_of
-from torture.records.scoring.writers import failed_writers
+from torture.records.scoring.service import absence_in_words, absence_of, failed_writers, speed_of
 
 _FLUSH_LOST = {
     "lost_by_zfs": "before the load ZFS got a flush of the client, and sent none to the log's disks",

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import Evidence
-from torture.facts.evidence.ledger import Begin, Cut, Done, Event
+from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger
 from torture.records.record.trials import Absence, Speed
 
 ON_THE_WAY_MS = 2_000
@@ -159,3 +160,50 @@ def _nearest_rank(ascending: Sequence[float], share: float) -> float | None:
     if not ascending:
         return None
     return round(ascending[max(0, math.ceil(share * len(ascending)) - 1)], 3)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailedWriters:
+    """Writers of a client that lived on, whose last event after the cut is a failure.
+
+    `first` is the earliest failure. A writer stops at its first failed call.
+    """
+
+    count: int
+    of: int
+    """The number of writers, by the load; at least the number of those that began something."""
+    first: Failed | None
+
+    @property
+    def in_words(self) -> str:
+        """E.g. `1 of 3 writers failed for good: errno 17 in open`; empty where none did."""
+        if self.first is None:
+            return ""
+        how = f"errno {self.first.errno} in {self.first.call}"
+        return f"{self.count} of {self.of} writers failed for good: {how}"
+
+
+def failed_writers(ledger: Ledger) -> FailedWriters:
+    """The ledger's writers whose last event failed after the first cut."""
+    writer_of: dict[int, int] = {}
+    last: dict[int, Failed | None] = {}
+    is_cut = False
+    for event in ledger.events:
+        match event:
+            case Cut():
+                is_cut = True
+            case Begin():
+                writer_of[event.seq] = event.writer
+                last[event.writer] = None
+            case Done():
+                last[writer_of.get(event.seq, -1)] = None
+            case Failed() if is_cut:
+                last[writer_of.get(event.seq, -1)] = event
+            case _:
+                pass
+    failed = [event for event in last.values() if event is not None]
+    return FailedWriters(
+        count=len(failed),
+        of=max(ledger.writers, len(set(writer_of.values()))),
+        first=min(failed, key=lambda event: event.t_ms, default=None),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from torture.facts.stats.rates import CONFIDENCE, Rate
 from torture.files import write_whole
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import Group, answer, theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures, rates_either_way

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
-from torture.report.reading.surveys import Survey, survey_kinds
+from torture.report.reading.tally import Survey, survey_kinds
 from torture.report.reading.text import escaped, markdown_table
 
 _RATES = {"lost or damaged": "harm", "acknowledged loss": "loss", "corruption": "corruption"}

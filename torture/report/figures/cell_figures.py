@@ -8,9 +8,17 @@ from dataclasses import dataclass, field, fields
 
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.verdicts import Verdict
-from torture.report.reading.surveys import Survey, SurveyKind, survey_kinds
-from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
+from torture.oracles.verdict.guarantee import Verdict
+from torture.report.reading.tally import (
+    CellTally,
+    FirstTry,
+    Spread,
+    Survey,
+    SurveyKind,
+    TrialKind,
+    Worth,
+    survey_kinds,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

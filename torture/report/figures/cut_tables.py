@@ -8,10 +8,10 @@ from typing import NamedTuple
 import duckdb
 
 from torture.choices.administration.protocol import Moment, Outcome
-from torture.choices.matrix.axes import CHOICES
+from torture.choices.matrix.cells import CHOICES
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 _CORRUPTIONS = ", ".join(f"'{verdict}'" for verdict in Verdict if verdict.is_corruption)
 _LOSSES = (

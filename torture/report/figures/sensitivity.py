@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.matrix.choices import why_different_there
 from torture.facts.stats.rates import Rate, rate_of
 from torture.report.figures.cell_figures import CellFigures

@@ -8,19 +8,18 @@ from typing import Any
 
 import duckdb
 
-from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import AXES
 from torture.errors import HarnessError
 from torture.facts.evidence.documents import COUNT_MAX
 from torture.facts.stats.rates import CONFIDENCE, Rate
 from torture.files import whole_file
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.report.figures.answer import theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
-from torture.report.reading.surveys import survey_kinds
-from torture.report.reading.tally import WORTH
+from torture.report.reading.tally import WORTH, survey_kinds
 
 EXPORT_SCHEMA = 3
 """The schema of all exports: it grows when a field vanishes or changes its meaning, not when one is

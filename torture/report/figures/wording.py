@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from torture.choices.matrix.axes import AXES, CHOICES, DEFAULTS
+from torture.choices.matrix.cells import AXES, CHOICES, DEFAULTS
 from torture.facts.stats.comparison import Comparison
 from torture.facts.stats.rates import Rate, in_words
 from torture.report.figures.cell_figures import CellRates, rates_either_way

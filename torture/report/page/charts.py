@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.cut_tables import Fallen
@@ -24,7 +24,7 @@ from torture.report.page.vega import (
     rows_of,
     size_of,
 )
-from torture.report.reading.database import RollbackBin
+from torture.report.reading.loading import RollbackBin
 
 TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
 """Tones, and the page's variables with their colours."""

@@ -19,7 +19,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from torture.choices.administration.protocol import Outcome
-from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import TRANSPORT
 from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import (
     bound_in_words,
@@ -32,17 +32,18 @@ from torture.records.record.run_document import RunDocument
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
     Theory,
+    brief_in_words,
     configurations,
     fastest_safe,
+    question_in_words,
+    rest_in_words,
     theory_of,
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.cut_tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
-from torture.report.figures.grid import axes_rank, grid_of
-from torture.report.figures.pairs import Pair, compared, neighbours
+from torture.report.figures.pairs import Pair, axes_rank, compared, grid_of, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
-from torture.report.figures.sentence import brief_in_words, question_in_words, rest_in_words
 from torture.report.figures.wording import (
     AXIS_TITLES,
     audit_in_words,
@@ -59,13 +60,12 @@ from torture.report.figures.wording import (
     varying_axes,
 )
 from torture.report.page import charts
-from torture.report.page.documented_findings import known_findings
 from torture.report.page.evidence_excerpts import Timeline, ToolExcerpt, timeline_of, words_of
-from torture.report.page.promises import advertised_values
+from torture.report.page.promises import advertised_values, known_findings
 from torture.report.page.sections import Shown, sections
 from torture.report.page.story import Incident, story_of
 from torture.report.page.vega import PHONE, TEMPLATES, WIDE, Frame
-from torture.report.reading.database import Case
+from torture.report.reading.loading import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
 from torture.facts.evidence.ledger import Begin, Done, Failed
-from torture.facts.evidence.strict_json import strict_json
 from torture.records.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from torture.records.record.lines import Line
 from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import Line
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import TrialKind
 

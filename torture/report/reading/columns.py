@@ -8,14 +8,14 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, get_type_hints
 
-from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import AXES
 from torture.discovery import offered_by_features
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Document
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import COUNTS
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Absence, Speed, TrialRecord, Where
-from torture.records.scoring.lower_bound import is_at_risk
+from torture.records.scoring.detection import is_at_risk
 from torture.report.reading.column import Column, Of, Row, count, flag, hidden, number, text
 from torture.report.reading.tally import WORTH
 

@@ -21,7 +21,7 @@ import duckdb
 from torture.records.record.counting import by_load, latest_judgements, the_one_that_counts
 from torture.records.record.trials import Origin
 from torture.report.reading.runs import RunInfo
-from torture.report.reading.surveys import survey_kinds
+from torture.report.reading.tally import survey_kinds
 from torture.report.reading.text import printable, shortened
 
 _BATCH = 5000

@@ -9,10 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from torture.errors import HarnessError
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import strict_json
 from torture.files import whole_file
-from torture.records.record.run_document import RunDocument, agreed
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_document import TRIALS_FILE, RunDocument, agreed
 from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.runs import RunInfo, find_run
 from torture.report.reading.store import Store

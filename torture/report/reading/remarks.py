@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from torture.records.record.lines import Odd
-from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.records.record.run_document import RUN_FILE, TRIALS_FILE
+from torture.records.record.trials_file import Odd
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.text import printable, shortened
 

@@ -9,8 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.records.record.run_document import RunDocument, read_run_document
-from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
+from torture.records.record.run_document import (
+    RUN_FILE,
+    TRIALS_FILE,
+    RunDocument,
+    RunLayout,
+    read_run_document,
+)
 from torture.report.reading.text import shell_word
 
 _DEPTH_MAX = 4

@@ -13,15 +13,24 @@ from msgspec.structs import replace
 
 from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.lines import UnreadableLineError, read_line
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import UnreadableLineError, read_line
 from torture.report.reading.counting_rules import count_once, drop_voided, make_views
-from torture.report.reading.database import Breach, Case, LoadFigure, Loss, RollbackBin, connect
-from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
+from torture.report.reading.loading import (
+    Breach,
+    Case,
+    CellInfo,
+    LoadFigure,
+    Loss,
+    RollbackBin,
+    connect,
+    load_runs,
+    make_tables,
+    normalised,
+)
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.runs import RunInfo, find_runs
-from torture.report.reading.surveys import survey_kinds, surveys_of
 from torture.report.reading.tally import (
     WORTH,
     Audited,
@@ -30,6 +39,8 @@ from torture.report.reading.tally import (
     Spread,
     TrialKind,
     Worth,
+    survey_kinds,
+    surveys_of,
 )
 from torture.report.reading.trial_notes import (
     accelerators,

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import duckdb
 
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import Origin
-from torture.records.scoring.lower_bound import said_of
+from torture.records.scoring.detection import said_of
 from torture.report.reading.text import printable, shortened
 
 

@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import RUN_FILE, RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RUN_FILE, RunLayout, read_run_document
 from torture.records.record.trials_file import read_records
 from torture.trials.campaign.campaign import Campaign
 

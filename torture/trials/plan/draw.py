@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from torture.choices.experiments.protocol import Fault
-from torture.choices.matrix.axes import WORKLOAD
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import WORKLOAD, Cell
 from torture.choices.matrix.choices import why_different_there, with_choices
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought

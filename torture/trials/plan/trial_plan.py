@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from torture.choices.administration.protocol import Administration, Moment
 from torture.choices.experiments import find
-from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
+from torture.choices.matrix.cells import ADMINISTRATION, FATE, SYNC
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.documents import Document
+from torture.facts.evidence.documents import Document, strict_json
 from torture.facts.evidence.folder import SPEC
-from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.crash_state import DiskState, InFlight, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.events import Kind

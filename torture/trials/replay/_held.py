@@ -18,7 +18,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.folder import load_evidence
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import CONSOLE, Machine, MachineFailed
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import Origin
 from torture.trials.replay.replay import repeated_spec, settings_of, with_versions
 from torture.trials.replay.serve import REFUSED
@@ -26,9 +26,8 @@ from torture.trials.trial.courses.replay_course import recovered_state
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import attach_again
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter, unpack_recordings
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import PATIENCE_S
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import PATIENCE_S
 
 NAS, CLIENT = "nas", "client"
 _SHELL = "while :; do setsid --ctty --wait bash --norc -i <> /dev/ttyS0 >&0 2>&1; done"

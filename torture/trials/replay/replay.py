@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import WORKLOAD
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import WORKLOAD, Cell
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Place
 from torture.discovery import offered_by_features
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import SPEC
-from torture.facts.evidence.strict_json import strict_json
 from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
 from torture.facts.linux.kernels import Kernels
 from torture.facts.zfs.versions import DEFAULT, zfs_version
@@ -23,12 +22,10 @@ from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
 from torture.machines.lab.saved_states import warm_directory
-from torture.records.record.lines import index_in
-from torture.records.record.run_document import RunDocument, read_run_document
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunDocument, RunLayout, read_run_document
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
-from torture.records.record.trials_file import read_records
+from torture.records.record.trials_file import index_in, read_records
 from torture.records.schedules.replay import ReplaySchedule, repeat
 from torture.records.tasks.protocol import Task
 from torture.trials.campaign.campaign import Campaign

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE
-from torture.facts.recording.accounting import count_crash_states
 from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
@@ -29,9 +28,9 @@ from torture.facts.recording.crash_state import (
 )
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
+from torture.facts.recording.model import count_crash_states
 from torture.machines.host.native import shelf_plugin
-from torture.machines.host.sandbox import sandboxed
-from torture.machines.host.scratch import Scratch
+from torture.machines.host.scratch import Scratch, sandboxed
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.evidence_writer import unpack_recordings
 

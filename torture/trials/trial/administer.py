@@ -12,26 +12,24 @@ import time
 from pathlib import Path
 
 from torture.choices.administration.protocol import Administration, Outcome
-from torture.choices.matrix.axes import ADMINISTRATION
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import ADMINISTRATION, Cell
 from torture.choices.volumes import POOL
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.facts.evidence.documents import document_or_none
+from torture.facts.evidence.documents import document_or_none, strict_json
 from torture.facts.evidence.folder import ADMINISTRATION as DOCUMENT
 from torture.facts.evidence.folder import AdministrationDocument, Step, load_evidence
-from torture.facts.evidence.strict_json import strict_json
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 from torture.records.scoring.checkers.storage_checkers import rounds_of
 from torture.trials.plan.trial_plan import AdministrationCut
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.moment import let_load_run
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Trial
 
 _EVENT_DEADLINE_S = 20.0
 _END_DEADLINE_S = 90.0

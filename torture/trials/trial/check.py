@@ -12,13 +12,13 @@ from functools import partial
 from typing import Protocol
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CHECK_STATE, Step
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.model import keep_all
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.trials.trial.administer import wait_until_done
@@ -27,9 +27,8 @@ from torture.trials.trial.own_root import boots
 from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import PATIENCE_S, StorageFailed, must_have_ended
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import PATIENCE_S, StorageFailed, must_have_ended
 
 _SYNC_DEADLINE_S = 120
 _MOUNT_DEADLINE_S = 300

@@ -9,10 +9,9 @@ import os
 
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.ledger import parse_ledger
-from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.crash_state import CrashState, require_legal
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, marks_until
-from torture.facts.recording.legal import require_legal
 from torture.oracles.audit.confirmable import confirmable
 from torture.oracles.audit.invariants import Audit
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cell_terms import (
     completed_sync_of,
     flushed_data_sync_of,
@@ -17,15 +16,16 @@ from torture.choices.matrix.cell_terms import (
     names_are_volatile_in,
     waived_in,
 )
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE
 from torture.facts.evidence.ledger import parse_ledger, received_lines
-from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.intent_log import chains_in
+from torture.facts.recording.model import account
 from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
@@ -40,8 +40,7 @@ from torture.trials.trial.promises.client_requests import completions_before
 from torture.trials.trial.promises.proof import not_in_effect
 from torture.trials.trial.recovery import NasBack
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
 
 _RECEIVED_DEADLINE_S = 10
 

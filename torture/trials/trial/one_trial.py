@@ -18,8 +18,7 @@ from torture.records.scoring.score import inconclusive, score_with_manifest
 from torture.trials.trial.courses import course_of
 from torture.trials.trial.outage import BrokenOff
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter, archive_recordings
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 
 def run_trial(

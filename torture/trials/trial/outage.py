@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torture.choices.matrix.axes import NAS_LINK
+from torture.choices.matrix.cells import NAS_LINK
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import LinkFailure
@@ -23,9 +23,8 @@ from torture.machines.nas import pool
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import must_not_hang, storage_must
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import must_not_hang, storage_must
 
 _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30

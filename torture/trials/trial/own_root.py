@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import SYNC
+from torture.choices.matrix.cells import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.axes.sync import Sync
@@ -17,8 +17,7 @@ from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, run_script
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 _MAKE_DEADLINE_S = 120
 _COPY_DEADLINE_S = 300

@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from torture.choices.matrix.axes import SYNC
+from torture.choices.matrix.cells import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.model import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
@@ -49,8 +49,7 @@ from torture.trials.trial.setup import (
     settle,
 )
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torture.choices.experiments.protocol import Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
 from torture.facts.evidence.completed_command import Completed
@@ -30,14 +30,13 @@ from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import (
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import (
     PATIENCE_S,
     StorageFailed,
     must_have_ended,
     storage_must,
 )
-from torture.trials.trial.shared.trial import Trial
 
 _IMPORT_DEADLINE_S = 300
 _PANIC_PATIENCE_S = 20

@@ -14,9 +14,8 @@ from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cac
 from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.client_load.loads import Loads, content_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import must_not_hang, storage_must
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import must_not_hang, storage_must
 
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60

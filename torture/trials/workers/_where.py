@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
-from torture.machines.host.commands import version_of
+from torture.machines.host.abilities import version_of
 from torture.machines.lab.lab import Lab
 from torture.records.record.trials import Where
 

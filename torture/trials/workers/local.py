@@ -25,7 +25,7 @@ from msgspec import structs
 from torture.checkout import CHECKOUT
 from torture.discovery import EXTRA_VARIABLE
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandboxed
+from torture.machines.host.scratch import USER_NAMESPACES_HINT, sandboxed
 from torture.machines.lab.lab import Boot
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord

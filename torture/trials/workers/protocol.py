@@ -14,7 +14,7 @@ from typing import Protocol
 from torture.errors import HarnessError
 from torture.facts.evidence.documents import Document
 from torture.machines.lab.lab import LabSettings
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 

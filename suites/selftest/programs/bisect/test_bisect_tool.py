@@ -11,7 +11,7 @@ from suites.selftest.programs.launcher import LAUNCHER
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.features.bisect.asked_search import SuiteTrier
-from torture.features.bisect.searched_versions import PackagedVersions
+from torture.features.bisect.search import PackagedVersions
 
 
 def bisect(state: Path, *, good: str, bad: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ from typing import Self
 from suites.selftest.programs.dask_stand_in import DIRECTIONS
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_for
-from torture.features.fleet.cluster import AUTHORITY, CERTIFICATE, KEY, settings_in_words
+from torture.features.fleet.connection import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 
 _DEADLINE_S = 60
 WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")

@@ -10,9 +10,8 @@ from torture.machines.lab.lab import LabSettings
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.campaign.continued_run import settle
 from torture.trials.campaign.keeping import EvidencePolicy
-from torture.trials.campaign.run import Run
+from torture.trials.campaign.run import Run, settle
 from torture.trials.workers.protocol import WorkerOrders
 
 LAB = LabSettings(warm_states=Path("/nowhere"))

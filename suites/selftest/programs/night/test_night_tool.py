@@ -17,8 +17,8 @@ from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.shards import Shard
 from torture.features.night.plan import Plan
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record

@@ -23,8 +23,7 @@ from suites.selftest.programs.launcher import LAUNCHER
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.features.night.command import night_parser
-from torture.features.night.plan import Plan
+from torture.features.night.plan import Plan, night_parser
 
 GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
 GITLAB = CHECKOUT / ".gitlab-ci.yml"

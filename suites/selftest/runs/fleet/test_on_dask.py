@@ -12,9 +12,8 @@ from suites.selftest.programs.fleet.dask_cluster import Cluster
 from suites.selftest.runs.processes import Sandbox, commands_in, sandboxes_of
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.trials_file import read_records
 from torture.records.scoring.rejudge import rejudge
 

@@ -9,9 +9,8 @@ from typing import Any
 from torture.choices.workloads.protocol import Command, Place, Surroundings, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import Verdict
 
 
 @dataclass(slots=True)

@@ -16,10 +16,14 @@ import pytest
 from torture.errors import HarnessError
 from torture.features.bisect import asked_search
 from torture.features.bisect.asked_search import SuiteTrier
-from torture.features.bisect.search import TRIALS_MAX, Found, Journal, Search, Step
-from torture.features.bisect.searched_versions import (
+from torture.features.bisect.search import (
+    TRIALS_MAX,
     CommitVersions,
+    Found,
+    Journal,
     PackagedVersions,
+    Search,
+    Step,
     packaged_between,
 )
 

@@ -19,12 +19,11 @@ from suites.selftest.unit.administered import (
 from suites.selftest.unit.status_as_text import in_text
 from torture.choices.administration import AXIS
 from torture.choices.administration.protocol import Moment, Outcome
-from torture.choices.matrix.axes import ADMINISTRATION
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import ADMINISTRATION, Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.zfs.versions import zfs_version
 from torture.machines.nas.pool import create_script, pool_disks
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 
 
 @pytest.mark.parametrize("case", CASES)

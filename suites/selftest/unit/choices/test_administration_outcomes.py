@@ -12,7 +12,7 @@ from suites.selftest.unit.good_evidence import SCRUB, evidence
 from torture.choices.administration.protocol import Outcome
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import ToolOutput
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 NEW_FEATURES = {

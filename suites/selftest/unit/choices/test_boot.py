@@ -19,9 +19,8 @@ from suites.selftest.unit.good_evidence import (
     tool,
     without,
 )
-from torture.choices.matrix.axes import FATE, FILESYSTEM, ROOT, SYNC
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import FATE, FILESYSTEM, ROOT, SYNC, Cell, cells_of
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.axes.sweeps import Matrix
@@ -34,9 +33,8 @@ from torture.oracles.verdict.boot_verdict import (
     parse_boot,
 )
 from torture.oracles.verdict.fsck import Attempt
-from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.guarantee import Guarantee, UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 CELL = "iscsi-always-noslog-ext4-boot-bothdie"

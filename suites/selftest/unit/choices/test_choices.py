@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import any_cell, usual_cell
-from torture.choices.matrix.axes import AXES, FATE
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import AXES, FATE, Cell, cells_of
 from torture.choices.matrix.choices import (
     meaningless_cells,
     missing_in_version,

@@ -27,8 +27,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.zfs.versions import DEFAULT, FIXES, PLANTED, UNFIXED, zfs_version
 from torture.machines.images.recipes import read_recipe
 from torture.machines.images.source_trees import choose_zfs
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Absence, Origin, TrialRecord
 from torture.records.scoring.detection import CONFIDENCE, cuts_for, detect, seen_by, share_for

@@ -19,8 +19,7 @@ from torture.choices.workloads.protocol import Place, Surroundings
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Ledger
-from torture.oracles.verdict.guarantee import Terms
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 
 FILES = 90
 PAGE, FIRST, BEHIND = 4096, 1536, 3072

@@ -26,8 +26,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_end,
     parse_runs,
 )
-from torture.oracles.verdict.guarantee import Terms
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "gobonniego"

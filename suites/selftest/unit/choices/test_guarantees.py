@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 
 from suites.selftest.unit.every_cell import cell_with, usual_cell
-from torture.choices.matrix.axes import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT
 from torture.choices.matrix.cell_terms import (
     acknowledged_sync_of,
     completed_sync_of,
@@ -14,12 +13,11 @@ from torture.choices.matrix.cell_terms import (
     guarantee_of,
     names_are_volatile_in,
 )
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT, Cell
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Persistence
-from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee, Verdict
 
 WRITE_BACK = {
     (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.SAFE,

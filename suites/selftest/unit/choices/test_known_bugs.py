@@ -20,10 +20,8 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.linux.kernels import Kernels
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import zfs_version
-from torture.machines.images.patches import PatchSeries
-from torture.machines.images.source_trees import ChosenSource, read_zfs_tree
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.machines.images.source_trees import ChosenSource, PatchSeries, read_zfs_tree
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.detection import Detection, Outcome, detect
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EXAMPLE, GROWING, any_cell, cell_with, cells_over
-from torture.choices.matrix.axes import (
+from torture.choices.matrix.cells import (
     ADMINISTRATION,
     AXES,
     DEFAULTS,
@@ -25,8 +25,9 @@ from torture.choices.matrix.axes import (
     SYNC,
     TRANSPORT,
     WORKLOAD,
+    Cell,
+    cells_of,
 )
-from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.pool_disks import Layout, SlogClass

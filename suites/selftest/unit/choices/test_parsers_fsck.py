@@ -19,7 +19,7 @@ from torture.choices.filesystems.xfs import parse_xfs_repair
 from torture.facts.evidence.folder import Step, ToolOutput
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
 from torture.oracles.verdict.fsck import FsckResult
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 PARSERS: dict[str, Callable[[ToolOutput], FsckResult]] = {

@@ -14,7 +14,7 @@ from suites.selftest.unit.good_evidence import RECORDED, recording
 from torture.choices.filesystems.zfs import CHOICE, parse_zpool_check
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.oracles.verdict.guarantee import UnreadableError
 
 GAVE_UP = FsckResult(
     clean=False,

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 
 from suites.selftest.unit.every_cell import SETTINGS, any_cell
-from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, ROOT
 from torture.choices.matrix.cell_terms import flushes_its_log, guarantee_of, late_ms_of, waived_in
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, ROOT, Cell
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.fate import Fate

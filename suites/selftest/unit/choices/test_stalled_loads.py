@@ -13,8 +13,7 @@ from torture.choices.experiments import FAULTS
 from torture.choices.experiments.protocol import Sight
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import TrialRecord, needing_attention
 from torture.records.scoring.detection import detect, seen_by
 from torture.records.scoring.judge import judge

@@ -11,14 +11,13 @@ from unittest.mock import mock_open, patch
 
 import pytest
 
-from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cell_terms import terms_of
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.transports.nvme_tcp import IDENTITY_SCRIPT
 from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.guarantee import Terms
-from torture.records.record.advertised_promises import parse_protocol
+from torture.records.record.trials import parse_protocol
 
 FILES = ("nfs3", "nfs4", "ganesha", "smb", "samba")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials_file import append_record
 
 CELL = cells_of(Matrix.QUICK)[0]

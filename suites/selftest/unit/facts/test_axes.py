@@ -9,8 +9,7 @@ import pytest
 from suites.selftest.recorded.axes_table import axes_table
 from suites.selftest.unit.every_cell import GROWING
 from torture.checkout import CHECKOUT
-from torture.choices.matrix.axes import AXES, CHOICES
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import AXES, CHOICES, Cell, cells_of
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
 from torture.report.figures.wording import AXIS_TITLES, choice_in_words

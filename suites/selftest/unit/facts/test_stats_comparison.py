@@ -24,7 +24,7 @@ from torture.facts.stats.comparison import (
 )
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import p_of_disjoint, sequential_rate_of
-from torture.features.speed.jobs.ratios import ROUNDS_MIN, Estimate, mean_of, ratio_of
+from torture.features.speed.jobs.slow_motion import ROUNDS_MIN, Estimate, mean_of, ratio_of
 
 RATES = (0.0005, 0.002, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 0.998, 0.9995)
 SIZES = [(1, 1), (2, 2), (3, 3), (5, 20), (12, 12), (20, 20), (40, 12)]

@@ -21,11 +21,10 @@ from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.features.fleet import host as remote
 from torture.features.fleet.connection import Slot, checked_address, connect
-from torture.features.fleet.evidence_pack import pack_evidence, unpack_evidence
-from torture.features.fleet.host import Host, HostOrders, Make
+from torture.features.fleet.host import Host, HostOrders, Make, pack_evidence, unpack_evidence
 from torture.features.fleet.workers import DaskController, DaskSite
 from torture.machines.host import scratch
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.trials.workers._where import LOADED, code_digest
 from torture.trials.workers.protocol import WorkerOrders
 

@@ -11,7 +11,7 @@ import pytest
 
 from suites.selftest.unit.conftest import APT_CONFIG, INDEX_TARGETS, RECIPE, fake_tool
 from torture.errors import HarnessError
-from torture.machines.images import assemble, build, initrd, mirrors, recipes
+from torture.machines.images import assemble, build, mirrors, recipes
 from torture.machines.images.recipes import read_recipe
 
 FOLLOWS = 'follows_zfs = true\npackages = ["udev"]\nfiles = ["one/files"]\n'
@@ -187,15 +187,15 @@ class TestInitrd:
     )
 
     def test_a_module_comes_once_and_after_the_modules_it_needs(self) -> None:
-        order = initrd.module_order(self.DEP, "kernel/e.ko\n", ["b", "e", "c", "d"])
+        order = assemble.module_order(self.DEP, "kernel/e.ko\n", ["b", "e", "c", "d"])
         assert order == ["kernel/a-x.ko", "kernel/b.ko", "kernel/c.ko", "kernel/d.ko.xz"]
 
     def test_a_module_the_kernel_lacks_is_an_error(self) -> None:
         with pytest.raises(HarnessError, match="'f'"):
-            initrd.module_order(self.DEP, "", ["f"])
+            assemble.module_order(self.DEP, "", ["f"])
 
     def test_the_archive_reads_back(self) -> None:
-        archive = initrd.cpio({"bin": None, "bin/sh": b"12345", "init": b""})
+        archive = assemble.cpio({"bin": None, "bin/sh": b"12345", "init": b""})
         found, at = [], 0
         while at < len(archive):
             assert archive[at : at + 6] == b"070701"

@@ -13,8 +13,8 @@ from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels, choose_kernels, linux_version, why_unfit
 from torture.facts.zfs.versions import zfs_version
-from torture.machines.images.patches import NO_PATCHES, PatchSeries, patched_modules
 from torture.machines.images.recipes import Recipe, read_recipe
+from torture.machines.images.source_trees import NO_PATCHES, PatchSeries, patched_modules
 
 GIT = """\
 From 0123 Mon Sep 17 00:00:00 2001

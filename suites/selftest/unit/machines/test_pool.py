@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import any_cell
-from torture.choices.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import SLOG, SLOG_CLASS, SYNC, TRANSPORT, Cell
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Persistence, Profile, ShelfDisk
-from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.machines.nas.pool import (
+    DATA_PROFILES,
+    LOG_PROFILES,
     create_script,
     gone_at_cut,
     log_disks,

@@ -25,7 +25,7 @@ from torture.features.night.former_nights import (
     warning_of_age,
 )
 from torture.features.night.plan import Plan, seed_of_night
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec, drawn_again
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule

@@ -10,7 +10,7 @@ from suites.selftest.unit.report.test_report_origins import CELLS, REPLAYED, rep
 from suites.selftest.unit.report_records import write_run
 from torture.features.night.merge import Remember, merge_night
 from torture.features.night.plan import Plan
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 
 

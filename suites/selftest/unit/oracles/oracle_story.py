@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Ledger, OperationKind
+from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
-from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.judgement import Findings
 
 BLOCK_BYTES = 4096

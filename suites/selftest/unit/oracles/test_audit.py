@@ -17,8 +17,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.scoring.detection import seen_by
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"

@@ -15,7 +15,7 @@ from suites.selftest.unit.audit_story import (
     uberblock,
     zil_block,
 )
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import Phase
 from torture.oracles.audit.invariants import Invariant
 
 MIB = 1 << 20

@@ -13,8 +13,8 @@ from torture.checkout import CHECKOUT
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, conclude, together, with_words
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
 BEGUN = Begin(

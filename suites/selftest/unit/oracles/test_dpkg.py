@@ -11,8 +11,8 @@ import pytest
 
 from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read
 from vmimages.client.load.applications import application_of, dpkg
 from vmimages.client.load.applications.rows import payload_of

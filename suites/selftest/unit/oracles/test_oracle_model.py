@@ -27,9 +27,9 @@ from suites.selftest.unit.oracles.oracle_ledgers import (
     drawn_events,
 )
 from torture.facts.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
+from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
-from torture.oracles.verdict.blocks.readback import parse_readback
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 SYNCED = (
     OperationKind.OVERWRITE,

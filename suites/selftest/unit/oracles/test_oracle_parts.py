@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.oracles.oracle_story import Story
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 PART = range(2, 4)
 

@@ -8,7 +8,7 @@ import pytest
 
 from suites.selftest.unit.oracles.oracle_story import Story
 from torture.facts.evidence.ledger import Failed
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 
 GARBAGE: list[Any] = ["garbage"] * 8
 

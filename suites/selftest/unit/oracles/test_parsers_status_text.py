@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.good_evidence import tool
 from torture.facts.evidence.folder import Step, ToolOutput
+from torture.oracles.verdict.guarantee import UnreadableError
 from torture.oracles.verdict.pool_tools.zpool import PoolStatus, parse_status
-from torture.oracles.verdict.verdicts import UnreadableError
 
 HEALTHY = tool(Step.POOL_STATUS, "zpool/status-text-scrubbed")
 WITHOUT_LOG = tool(Step.POOL_STATUS, "zpool/status-text-without-log")

@@ -12,9 +12,9 @@ from msgspec import structs
 from suites.selftest.unit.good_evidence import evidence, tool
 from torture.facts.evidence.cut_document import GONE, DiskAtCut
 from torture.facts.evidence.folder import Step, ToolOutput
-from torture.oracles.verdict.pool_tools.zdb import BlockCheck, parse_zdb
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
+from torture.oracles.verdict.pool_tools.zpool import BlockCheck, parse_zdb
 from torture.oracles.verdict.pool_verdict import judge_pool
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 from torture.records.scoring.judge import judge
 
 SOUND = tool(Step.POOL_BLOCKS, "zdb/sound")

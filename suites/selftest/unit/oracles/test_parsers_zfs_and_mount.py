@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from suites.selftest.unit.good_evidence import recording
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import Attempt
+from torture.oracles.verdict.guarantee import UnreadableError
 from torture.oracles.verdict.mount import parse_mount
 from torture.oracles.verdict.pool_tools.zpool import PoolStatus, parse_import, parse_status
-from torture.oracles.verdict.verdicts import UnreadableError
 
 IMPORTS = {
     "import-ok": Attempt(is_done=True),

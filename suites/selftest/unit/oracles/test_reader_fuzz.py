@@ -28,17 +28,17 @@ from torture.choices.workloads._files_beside import parse_gone
 from torture.facts.evidence.folder import Evidence, ToolOutput, load_evidence
 from torture.oracles.verdict.applications.gobonniego_output import parse_end, parse_runs
 from torture.oracles.verdict.applications.transactions import parse_found
-from torture.oracles.verdict.blocks.readback import parse_readback
+from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.boot_verdict import fsck_at_boot, parse_boot
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.oracles.verdict.mount import parse_mount, read_kernel_log, read_nas_log
-from torture.oracles.verdict.pool_tools.zdb import parse_zdb
 from torture.oracles.verdict.pool_tools.zpool import (
     parse_import,
     parse_status,
+    parse_zdb,
     refuse_unfinished_scrub,
 )
-from torture.oracles.verdict.trees.tree_seen import parse_trees
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.trees.tree_syncs import parse_trees
 from torture.records.scoring.judge import judge
 
 _CODES = (0, 1, 2, 3, 4, 8, 32, 134, 137, None)

@@ -22,13 +22,13 @@ from torture.facts.evidence.ledger import (
     Ledger,
     OperationKind,
 )
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.repeated_requests import (
     creations_that_met_their_file,
     repeated_as_done,
 )
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
-from torture.records.scoring.writers import failed_writers
+from torture.records.scoring.service import failed_writers
 
 _NFS, _SMB = (f"{server}-standard-noslog-files-nasonly" for server in ("nfs4", "smb"))
 _ENOENT, _EEXIST, _EIO = errno.ENOENT, errno.EEXIST, errno.EIO

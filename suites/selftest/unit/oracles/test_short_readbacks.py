@@ -15,14 +15,14 @@ from suites.selftest.unit.oracles.oracle_story import Story
 from suites.selftest.unit.oracles.tree_ledgers import START, judged, ledger_of, left_by
 from torture.choices.workloads.ledger import Ledger as LedgerLoad
 from torture.facts.evidence.ledger import Event, Hello, Ledger, parse_ledger
-from torture.oracles.verdict.blocks.oracle import consult, not_as_before, with_data_from_before
-from torture.oracles.verdict.blocks.readback import (
+from torture.oracles.verdict.blocks.history import (
     BesideSeen,
     Readback,
     parse_readback,
 )
+from torture.oracles.verdict.blocks.oracle import consult, not_as_before, with_data_from_before
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import beside
 from vmimages.client.load.blocks import BLOCK_BYTES, Encoder, halves_of
 from vmimages.client.load.read import run

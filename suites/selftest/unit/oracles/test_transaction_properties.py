@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.oracles.test_transactions import Story, amid, found, judged, subject_of
 from torture.oracles.verdict.applications.transactions import Unfinished
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 Halves = tuple[Unfinished, ...]
 

@@ -14,8 +14,8 @@ from torture.oracles.verdict.applications.transactions import (
     consult_transactions,
     parse_found,
 )
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Findings
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
 
 Story = list[tuple[str, int]]
 """Words and transactions: `begin`, `lazy`, `settle` begin one, `done` and `failed` end it."""

@@ -36,8 +36,8 @@ from suites.selftest.unit.oracles.tree_ledgers import (
 )
 from suites.selftest.unit.oracles.tree_model import Seen
 from torture.facts.evidence.ledger import Begin, Done, Failed
-from torture.oracles.verdict.trees.tree_seen import parse_trees
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
+from torture.oracles.verdict.trees.tree_syncs import parse_trees
 
 RULES: tuple[tuple[What, list[str | int], bool], ...] = (
     (WRITE, ["fsync", FILE], True), (WRITE, ["fdatasync", FILE], True), (WRITE, ["syncfs", 0], True),

@@ -34,7 +34,7 @@ from suites.selftest.unit.oracles.tree_ledgers import (
 )
 from suites.selftest.unit.oracles.tree_model import Model, Seen
 from torture.facts.evidence.ledger import Begin, Done, Event, Hello, OperationKind
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 seeds = st.integers(0, 1 << 40)
 

@@ -25,8 +25,7 @@ from torture.facts.evidence.cut_document import AuditDocument, Confirmation, Cut
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
-from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee, Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
 

@@ -25,8 +25,8 @@ from torture.facts.evidence.folder import (
     Step,
     ToolOutput,
 )
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.pool_verdict import judge_pool
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
 PANIC = "[   12.1] PANIC at zio.c:341:zio_buf_alloc()\n"

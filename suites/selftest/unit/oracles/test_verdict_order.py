@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.oracles.verdict.guarantee import Verdict, worst
 
 ORDER = (
     Verdict.INTACT,

@@ -10,7 +10,7 @@ from suites.selftest.unit.oracles.tree_model import WRITERS, Model, Seen
 from torture.facts.evidence.ledger import Begin, Done, Event, Ledger, OperationKind
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
-from torture.oracles.verdict.trees.tree_seen import parse_trees
+from torture.oracles.verdict.trees.tree_syncs import parse_trees
 from vmimages.client.load.applications.posix.drawing import OPTIONAL, Drawing
 
 What = dict[str, Any]

@@ -19,9 +19,9 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import AdministrationDocument, Step
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record

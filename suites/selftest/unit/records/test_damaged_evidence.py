@@ -29,8 +29,8 @@ from torture.facts.evidence.folder import (
     write_document,
 )
 from torture.facts.evidence.ledger import cut_mark
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record

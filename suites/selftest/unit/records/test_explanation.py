@@ -12,10 +12,14 @@ from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.folder import load_evidence
 from torture.oracles.verdict.blocks.history import Step
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.moments import Window
-from torture.oracles.verdict.observations import Observation, Observations, Rule, conflict_in
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
+from torture.oracles.verdict.observations import (
+    Observation,
+    Observations,
+    Rule,
+    Window,
+    conflict_in,
+)
 from torture.records.record.outcome_in_words import breaches_in_words
 from torture.records.record.trials import Absence, TrialRecord
 from torture.records.scoring.explanation import explanation_of, next_commands

@@ -13,9 +13,8 @@ import pytest
 
 from suites.selftest.recorded.json_schemas import DOCUMENTS, FOLDER, schemas
 from torture.checkout import CHECKOUT
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE, read_run_document
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records
 

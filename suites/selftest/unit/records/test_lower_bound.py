@@ -14,12 +14,11 @@ from torture.choices.matrix.cell_terms import must_lose
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.stats.rates import rate_of
-from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.oracles.verdict.judgement import Findings, Judgement
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.counting import the_one_that_counts
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.lower_bound import is_at_risk, too_safe_in_words
+from torture.records.scoring.detection import is_at_risk, too_safe_in_words
 from torture.report.reading.store import Store
 
 CELL = "iscsi-standard-noslog-ext4-nasonly"

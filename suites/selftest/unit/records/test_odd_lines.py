@@ -14,7 +14,7 @@ from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.folder import AdministrationDocument
-from torture.records.record.lines import Odd, OlderSchemaError, UnreadableLineError, read_line
+from torture.records.record.trials_file import Odd, OlderSchemaError, UnreadableLineError, read_line
 
 MADE = list(make_records(40, cells=cells_of(Matrix.QUICK), seed=4))
 FULL = replace(

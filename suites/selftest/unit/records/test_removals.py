@@ -22,8 +22,8 @@ from suites.selftest.unit.examples import examples
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, TOOLS, load_evidence
 from torture.facts.evidence.manifest import MANIFEST, MANIFEST_DUE, write_manifest
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
 

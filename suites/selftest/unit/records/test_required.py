@@ -19,9 +19,8 @@ from torture.facts.evidence.manifest import (
     check_manifest,
     write_manifest,
 )
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.judge import judge
-from torture.records.scoring.required_evidence import missing_evidence
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.scoring.judge import judge, missing_evidence
 
 DUE = {MANIFEST_DUE: True}
 _IN_THE_END = (

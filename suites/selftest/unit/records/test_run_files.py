@@ -16,16 +16,17 @@ from msgspec.structs import replace
 from torture.facts.evidence.cut_document import GONE, CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.manifest import MANIFEST_DUE, check_manifest
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import (
+    RUN_FILE,
     Chosen,
     HostInfo,
     ImageInfo,
     RunDocument,
+    RunLayout,
     agreed,
     read_run_document,
 )
-from torture.records.record.run_layout import RUN_FILE, RunLayout
 from torture.records.scoring import score as scoring
 
 RUN = RunDocument(

@@ -26,8 +26,7 @@ from torture.facts.evidence.folder import (
     write_document,
 )
 from torture.facts.evidence.ledger import parse_ledger
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import Absence, Speed, TrialRecord
 from torture.records.scoring.score import score
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of

@@ -14,8 +14,8 @@ from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import SCHEMA, TrialRecord
 from torture.records.record.trials_file import append_record, read_records, rewrite_records
 

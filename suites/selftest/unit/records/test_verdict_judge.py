@@ -26,8 +26,8 @@ from suites.selftest.unit.good_evidence import (
 )
 from torture.facts.evidence.folder import IMPORTS, Evidence, Step
 from torture.facts.evidence.ledger import Hello, Ledger
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Judgement
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
 

@@ -11,7 +11,7 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Ledger, OperationKind
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.scoring.judge import judge
 
 CELLS = ("smb-standard-noslog-files-bothdie", "ganesha-standard-plp-files-clientlater")

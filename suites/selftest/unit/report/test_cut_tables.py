@@ -16,12 +16,10 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut, Phase
 from torture.facts.stats.rates import in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.cut_tables import Fallen, fallen_cuts, kept_by_disks
 from torture.report.page.render import render_page

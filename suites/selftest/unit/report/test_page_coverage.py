@@ -28,7 +28,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import printed_bounds, rate_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store

@@ -9,12 +9,11 @@ import pytest
 
 from suites.selftest.unit.report.count_published import counts_of
 from torture.checkout import CHECKOUT
-from torture.choices.matrix.axes import DEFAULTS
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import DEFAULTS, Cell
 from torture.features.speed.tasks import MEASURED
 from torture.features.walk.surveys import Walked
 from torture.features.walk.tasks import WALKED
-from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.records.record.run_document import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS

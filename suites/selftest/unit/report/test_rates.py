@@ -16,7 +16,7 @@ from suites.selftest.unit.report_records import figures_of
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import in_words, rate_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import unknown_in_words

@@ -15,14 +15,16 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.stats.rates import in_words
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.advertised_promises import (
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.trials import (
     Advertised,
+    Origin,
+    TrialRecord,
+    Where,
     parse_mount_options,
     parse_protocol,
     parse_queue,
 )
-from torture.records.record.trials import Origin, TrialRecord, Where
 from torture.report.page.promises import advertised_values
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store

@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import AXES, Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.planning import cuts_to_detect
 from torture.facts.stats.rates import bound_in_words, interval_in_words, printed_bounds, rate_of
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.figures.answer import (
     RATE_TO_DETECT,
     Group,

@@ -10,8 +10,8 @@ import pytest
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import in_words
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import RUN_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RUN_FILE
 from torture.report.figures.cell_figures import CellRates, cell_figures, cell_rates
 from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.store import Store

@@ -18,14 +18,12 @@ from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.choices.matrix.axes import AXES
-from torture.choices.matrix.cells import cells_of
+from torture.choices.matrix.cells import AXES, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import CutDocument, Phase
 from torture.facts.stats.rates import Rate
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Absence, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import answer, theory_of

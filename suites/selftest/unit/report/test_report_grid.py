@@ -12,11 +12,10 @@ from suites.selftest.unit.report.test_report_answer import ALWAYS, DISABLED, STA
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
-from torture.report.figures.answer import fastest_safe
+from torture.report.figures.answer import answer_in_words, fastest_safe, question_in_words
 from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.grid import USUAL, axes_rank, grid_of
+from torture.report.figures.pairs import USUAL, axes_rank, grid_of
 from torture.report.figures.sensitivity import measured_sensitivity
-from torture.report.figures.sentence import answer_in_words, question_in_words
 from torture.report.reading.tally import Worth
 
 NFS3 = "nfs3-standard-noslog-files-bothdie"

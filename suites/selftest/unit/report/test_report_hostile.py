@@ -19,14 +19,16 @@ from rich.console import Console
 from suites.selftest.unit.report_records import figures_of, make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.records.record.run_document import RUN_FILE, TRIALS_FILE, read_run_document
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.reading.runs import find_run, folder_in_words
 from torture.report.reading.text import shell_word
-from torture.report.terminal.comparison_table import print_cell_comparison, print_run_comparison
-from torture.report.terminal.outcome_table import outcome_table
+from torture.report.terminal.outcome_table import (
+    outcome_table,
+    print_cell_comparison,
+    print_run_comparison,
+)
 from torture.report.write import build_report
 
 NAMES = ("iscsi-always-noslog-btrfs-bothdie", "iscsi-standard-noslog-btrfs-bothdie")

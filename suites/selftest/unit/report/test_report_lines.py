@@ -18,11 +18,11 @@ from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record import lines as lines_module
-from torture.records.record.lines import OlderSchemaError, UnreadableLineError, read_line
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record import trials_file as lines_module
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import SCHEMA, TrialRecord
+from torture.records.record.trials_file import OlderSchemaError, UnreadableLineError, read_line
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
 

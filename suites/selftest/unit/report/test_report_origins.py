@@ -19,11 +19,10 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.lines import UnreadableLineError, read_line
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
-from torture.records.record.trials_file import read_records
+from torture.records.record.trials_file import UnreadableLineError, read_line, read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged_runs import write_merged

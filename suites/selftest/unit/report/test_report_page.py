@@ -21,14 +21,14 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.choices import why_different_there
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.lines import read_line
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_line
 from torture.report.exports import EXPORTS
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.page import render
-from torture.report.page.documented_findings import (
+from torture.report.page.promises import (
     DOCUMENT,
     REPORTS,
     Finding,

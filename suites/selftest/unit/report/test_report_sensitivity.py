@@ -11,11 +11,10 @@ import pytest
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.experiments import FAULTS
-from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import TRANSPORT, Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.sensitivity import MeasuredFault, Sensitivity, measured_sensitivity
 from torture.report.page.render import render_page

@@ -25,12 +25,11 @@ from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee, Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.reading.database import LoadFigure
+from torture.report.reading.loading import LoadFigure
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
 

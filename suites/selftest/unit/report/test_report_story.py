@@ -13,7 +13,7 @@ from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.cut_document import Confirmation, CutDocument
 from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Step, ToolOutput, append_tool
 from torture.facts.evidence.ledger import cut_mark
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.page.evidence_excerpts import timeline_of, words_of
 from torture.report.page.story import story_of

@@ -15,12 +15,11 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
-from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument, Phase
 from torture.facts.stats.rates import in_words, printed_bounds, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import Group, Standing, answer, standing_of

@@ -14,8 +14,8 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord, Where
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import cell_figures

@@ -13,7 +13,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.versus import Versus, compare_runs
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import TRIALS_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import Absence, Origin, Speed, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures

@@ -13,7 +13,7 @@ from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.machines.images import IMAGES, GuestImage
 from torture.setup import doctor
-from torture.setup.findings import Finding, State, can_run, find_all, in_words, lack, note, ok
+from torture.setup.doctor import Finding, State, can_run, find_all, in_words, lack, note, ok
 from torture.trials.campaign.run import FREE_BYTES_MIN
 
 NAME = "probe"

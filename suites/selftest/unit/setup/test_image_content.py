@@ -10,7 +10,7 @@ import pytest
 
 from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images import find
-from torture.machines.images.content import DIGEST, computed_digest, content_digest
+from torture.machines.images.cache import DIGEST, computed_digest, content_digest
 from torture.machines.images.recipes import read_recipe
 
 CONTENT = {"root.sqfs": b"root" * 100_000, "vmlinuz": b"kernel", "initrd": b"initrd"}

@@ -24,9 +24,17 @@ from torture.features.speed.jobs.jobs import (
     gobonniego_jobs,
     parse_fio,
 )
-from torture.features.speed.jobs.written_places import PoolShape
-from torture.features.speed.run.counted_jobs import SETTLING_MAX, Recorded, shape_of, work_of
-from torture.features.speed.run.job_programs import Target, lay_out, run_jobs, runs_of
+from torture.features.speed.jobs.write_path import PoolShape
+from torture.features.speed.run.job_programs import (
+    SETTLING_MAX,
+    Recorded,
+    Target,
+    lay_out,
+    run_jobs,
+    runs_of,
+    shape_of,
+    work_of,
+)
 from torture.features.speed.run.jobs_run import run_rounds
 from torture.features.speed.tasks import MeasureOrder
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

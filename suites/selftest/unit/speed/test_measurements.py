@@ -35,7 +35,7 @@ from torture.features.speed.run.jobs_run import (
     run_unmodelled,
 )
 from torture.features.speed.tasks import MEASURED, MeasureOrder
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.score import score

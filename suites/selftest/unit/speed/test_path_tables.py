@@ -13,8 +13,7 @@ from suites.selftest.unit.made_records import trial_record
 from suites.speed.path_tables import PathFigure, path_table_of, paths_of, pictured
 from suites.speed.questions import R2, Row, cell_of
 from torture.features.speed.documents import MeasuredDocument, MeasuredJob
-from torture.features.speed.jobs.write_path import SyncWait, Traffic, WritePath
-from torture.features.speed.jobs.written_places import PathPlace
+from torture.features.speed.jobs.write_path import PathPlace, SyncWait, Traffic, WritePath
 from torture.features.speed.trade.write_path_picture import PathOfJob, alone, write_path_picture
 from torture.records.record.trials import TrialRecord
 

@@ -20,12 +20,12 @@ from suites.selftest.unit.speed.test_report_trade import ALWAYS, DISABLED, cuts
 from torture.choices.matrix.cells import Cell
 from torture.features.speed.documents import MeasuredJob
 from torture.features.speed.trade.measurements import Measurement, measurements_of
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.cut_tables import fallen_cuts, kept_by_disks
-from torture.report.figures.grid import grid_of
+from torture.report.figures.pairs import grid_of
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 

@@ -25,21 +25,22 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import rate_of
 from torture.features.speed.jobs.jobs import SpeedJob
 from torture.features.speed.jobs.published import TABLES
-from torture.features.speed.jobs.ratios import Estimate
+from torture.features.speed.jobs.slow_motion import Estimate
 from torture.features.speed.trade.beside_published import Point, SweepDrawn
-from torture.features.speed.trade.measurements import Measurement, RoundKey
-from torture.features.speed.trade.speeds import (
+from torture.features.speed.trade.measurements import (
     NO_FIGURE,
     CellSpeed,
+    Measurement,
+    RoundKey,
     digits,
     estimate_in_words,
     speed_of,
 )
-from torture.features.speed.trade.trade import Front, Trade, fronts_of, trade_of
+from torture.features.speed.trade.prices import Front, Trade, fronts_of, trade_of
 from torture.features.speed.trade.trade_charts import SHAPES, drawn_sweep
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.tasks import WALKED
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.answer import CUTS_TO_DETECT, Standing
 from torture.report.figures.cell_figures import cell_figures

@@ -24,7 +24,7 @@ from torture.features.speed.jobs.slow_motion import (
     slower_motion,
     timers_script,
 )
-from torture.machines.lab.network.pace import DirectionCounts, LinkCounts, Pace
+from torture.machines.lab.network.wire import DirectionCounts, LinkCounts, Pace
 
 _CHOSEN = 0.08
 """The share that a motion is chosen for."""

@@ -23,12 +23,12 @@ from torture.features.speed.jobs.link import Link
 from torture.features.speed.jobs.published import R4 as PUBLISHED_R4
 from torture.features.speed.jobs.published import TABLES, FigureKind, Ours, PublishedTable
 from torture.features.speed.tasks import MEASURED, MeasureOrder
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Judgement
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.protocol import Schedule
-from torture.trials.campaign.continued_run import settle
+from torture.trials.campaign.run import settle
 
 
 def _record(row: Row, number: int, *, ms: float, share: float = 0.05) -> TrialRecord:

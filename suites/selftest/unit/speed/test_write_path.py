@@ -12,11 +12,13 @@ from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, poi
 from torture.features.speed.jobs.write_path import (
     ClientWork,
     JobSpan,
+    PathPlace,
+    PoolShape,
     SyncWait,
     WritePath,
+    places_of_writes,
     write_path_of,
 )
-from torture.features.speed.jobs.written_places import PathPlace, PoolShape, places_of_writes
 
 MS = 1_000_000
 MIB = 1 << 20

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
 from torture.facts.recording.events import Event, Kind
-from torture.features.speed.jobs.write_path import ClientWork, JobSpan, WritePath, write_path_of
-from torture.features.speed.jobs.written_places import PathPlace, PoolShape
+from torture.features.speed.jobs.write_path import (
+    ClientWork,
+    JobSpan,
+    PathPlace,
+    PoolShape,
+    WritePath,
+    write_path_of,
+)
 
 MS = 1_000_000
 PAYLOADS = {

@@ -16,7 +16,6 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
-from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
@@ -25,8 +24,9 @@ from torture.facts.recording.crash_state import (
     write_crash_state,
 )
 from torture.facts.recording.disks import Persistence, ShelfDisk
+from torture.facts.recording.model import keep_all
 from torture.machines.nas.pool import pool_disks
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.trial_plan import LYING_MS, draw_disk_states, draw_plan
 from torture.trials.replay.serve import WantedState, served

@@ -27,7 +27,7 @@ from torture.choices.matrix.shards import Shard
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Answer
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule

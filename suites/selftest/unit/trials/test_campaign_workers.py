@@ -21,7 +21,7 @@ from suites.selftest.unit.fake_workers import (
     until,
 )
 from torture.errors import HarnessError
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import WorkerState

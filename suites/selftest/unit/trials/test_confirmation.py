@@ -20,7 +20,7 @@ from torture.facts.evidence.folder import CUT, LEDGER, SPEC, load_evidence, writ
 from torture.facts.evidence.ledger import Begin, Cut, Done, cut_mark
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Origin
 from torture.records.scoring.detection import detect
 from torture.records.scoring.judge import judge

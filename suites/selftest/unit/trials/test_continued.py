@@ -33,9 +33,7 @@ from torture.records.record.trials_file import append_record
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import Schedule
 from torture.records.schedules.until import UntilSchedule
-from torture.trials.campaign.continued_run import WantedRun, settle
-from torture.trials.campaign.engine_state import engine_state
-from torture.trials.campaign.run import Run
+from torture.trials.campaign.run import Run, WantedRun, engine_state, settle
 
 CELLS = (ASKED, OTHER, THIRD)
 EMPTY = CutDocument(audit=AuditDocument(under_way=0, acknowledged_lately=0))

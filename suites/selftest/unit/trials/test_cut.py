@@ -21,7 +21,7 @@ from torture.records.record.specs import DRAW
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
-from torture.trials.trial.promises.flushes import Detour
+from torture.trials.trial.promises.proof import Detour
 
 SEEDS = range(2000)
 LOAD_MS = 4000

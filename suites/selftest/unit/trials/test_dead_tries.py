@@ -14,15 +14,15 @@ from suites.selftest.unit.fake_workers import ASKED, FakeSite, campaign_of, play
 from suites.selftest.unit.good_evidence import RECORDED
 from torture.choices.matrix.cells import Cell
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import CUT, SPEC, TOOLS, Step
 from torture.facts.evidence.manifest import MANIFEST
-from torture.facts.evidence.strict_json import strict_json
 from torture.facts.linux.kernels import Kernels
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import RunLayout
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.campaign.hand_out import DeadTries
+from torture.trials.campaign.campaign import DeadTries
 
 DIED = HarnessError("a worker died of SIGKILL", hint="read w0.log")
 ROLLED_BACK = "rolled-back.iscsi-disabled-noslog-btrfs-bothdie.0000-f6704eece112861c"

@@ -12,8 +12,7 @@ import pytest
 
 from torture.choices.experiments import FAULTS
 from torture.choices.experiments.protocol import Fault
-from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.volumes import VolumeOptions
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
@@ -26,9 +25,8 @@ from torture.trials.trial.courses import cut_course
 from torture.trials.trial.outage import hand_over
 from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import StorageFailed
 
 CELL = Cell.parse("nvme_tcp-standard-noslog-ext4-handover-bothdie")
 OPTIONS = VolumeOptions(sync=Sync.STANDARD)

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.facts.evidence.cut_document import LinkFailure
 from torture.trials.trial import outage
 from torture.trials.trial.outage import fail_link

@@ -12,9 +12,8 @@ import pytest
 from torture.choices.experiments import DISTURBANCES, FAULTS
 from torture.choices.experiments.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import AXES, Cell
 from torture.choices.matrix.choices import why_different_there
 from torture.choices.workloads.protocol import Brought, Place
 from torture.facts.evidence.completed_command import Completed
@@ -24,7 +23,7 @@ from torture.trials.plan.draw import draw_planted, moved
 from torture.trials.trial import check as check_module
 from torture.trials.trial.prepared_machines import prepared_for
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Trial
 
 ALL = (*FAULTS.values(), *DISTURBANCES.values())
 FILES = {"transport": "nfs4", "filesystem": "files"}

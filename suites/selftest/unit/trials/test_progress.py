@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.trials.campaign.campaign import Campaign, WorkerState
 from torture.trials.campaign.progress import Progress
 

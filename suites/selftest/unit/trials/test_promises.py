@@ -28,8 +28,8 @@ from torture.facts.evidence.requests import (
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
-from torture.records.record.advertised_promises import Advertised
 from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Advertised
 from torture.trials.trial.courses import cut_course
 from torture.trials.trial.promises.client_requests import (
     completions_before,
@@ -38,8 +38,7 @@ from torture.trials.trial.promises.client_requests import (
 )
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import PowerCut, Trial
 
 
 class Listener:

@@ -16,8 +16,8 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC, write_document
 from torture.facts.zfs.versions import DEFAULT
 from torture.machines.lab.lab import LabSettings
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.run_layout import LATEST, RUN_FILE
+from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import LATEST, RUN_FILE
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import append_record, read_records

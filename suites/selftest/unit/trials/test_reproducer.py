@@ -24,7 +24,7 @@ from torture.facts.evidence.folder import (
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.events import load_recording, verify_payloads
 from torture.machines.lab.lab import LabSettings
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.tasks.cut_task import Cut

@@ -13,19 +13,16 @@ import pytest
 
 from suites.selftest.unit.every_cell import GROWING
 from torture.checkout import CHECKOUT
-from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import TRANSPORT, Cell, cells_of
 from torture.choices.matrix.choices import parse_choices
-from torture.facts.axes.former_names import FORMER_NAMES, Former
+from torture.facts.axes.axis import FORMER_NAMES, Former
 from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks
-from torture.records.record.lines import index_in
-from torture.records.record.run_document import read_run_document
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.specs import DRAW, DRAWS, TrialSpec, draw_seed
 from torture.records.record.trials import Origin, TrialRecord
-from torture.records.record.trials_file import read_records
+from torture.records.record.trials_file import index_in, read_records
 from torture.records.schedules.replay import repeat
 from torture.trials.plan.cut_plan import Aim, CutPlan, draw_cut
 from torture.trials.plan.draw import draw_trials

@@ -14,8 +14,8 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC, Evidence, Step, ToolOutput
 from torture.facts.recording.disks import Persistence, ShelfDisk
+from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.pool_verdict import judge_pool
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.records.scoring.judge import judge

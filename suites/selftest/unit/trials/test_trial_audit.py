@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from torture.choices.matrix.axes import FILESYSTEM
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import FILESYSTEM, Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Recording
 from torture.machines.nas.settings import LAYOUT

@@ -14,8 +14,7 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.evidence.completed_command import Completed
 from torture.trials.trial.shared import resident
-from torture.trials.trial.shared.resident import ResidentProgram
-from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.shared.resident import ResidentProgram, StorageFailed
 
 _ARGV = ("/usr/lib/torture/recover", "port")
 _Play = Callable[[socket.socket], None]

@@ -16,7 +16,7 @@ import torture.trials.workers
 from torture.errors import HarnessError
 from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.lab.lab import Boot, LabSettings
-from torture.records.record.run_layout import RunLayout
+from torture.records.record.run_document import RunLayout
 from torture.trials.trial.check import READ_DEADLINE_S, REPAIR_DEADLINE_S
 from torture.trials.workers import local, must_be_known, open_site, worker_sites
 from torture.trials.workers._where import processor_model

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from pathlib import Path
 
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log
-from torture.facts.recording.crash_state import DiskState
+from torture.facts.recording.crash_state import DiskState, fates, why_illegal
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import (
     WRITE_COMPLETES,
@@ -24,7 +24,6 @@ from torture.facts.recording.events import (
     RecordedDisk,
     Recording,
 )
-from torture.facts.recording.legal import fates, why_illegal
 from torture.facts.recording.model import survivors, writes_until
 from torture.features.walk.states.states import DistinctState, distinct_states
 

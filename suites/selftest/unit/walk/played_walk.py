@@ -16,11 +16,11 @@ from torture.features.walk import losses as losses_module
 from torture.features.walk import walker as walker_module
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.features.walk.engines.engine import Ranges, Recovered
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.tasks import Walk
+from torture.features.walk.walk_values import PoolHealth, StateVerdict
 from torture.features.walk.walker import Walker
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 VERDICTS = {
     "good": StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=()),

@@ -25,15 +25,22 @@ from suites.selftest.unit.walk.legal_states import (
 )
 from suites.selftest.unit.walk.test_shelf_crash_states import recording_of
 from torture.errors import HarnessError
-from torture.facts.recording import legal
-from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
+from torture.facts.recording import crash_state
+from torture.facts.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    fates,
+    require_legal,
+    why_illegal,
+    write_crash_state,
+)
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.events import Event, RecordedDisk, Recording, ViewSource
-from torture.facts.recording.legal import fates, require_legal, why_illegal
 from torture.facts.recording.model import survivors, writes_until
 from torture.features.walk.states import states as states_module
+from torture.features.walk.states.course import survivor_sets
 from torture.features.walk.states.states import distinct_states, sets_taken
-from torture.features.walk.states.survivor_sets import survivor_sets
 from torture.trials.plan.trial_plan import draw_disk_states
 
 PLP, VOLATILE = Persistence.PLP, Persistence.VOLATILE
@@ -158,7 +165,7 @@ PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 
 
 def test_the_judge_of_states_knows_nothing_of_their_maker() -> None:
-    tree = ast.parse(Path(legal.__file__).read_text())
+    tree = ast.parse(Path(crash_state.__file__).read_text())
     modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert modules
     assert not [
@@ -299,7 +306,7 @@ def test_a_state_amid_a_recovery_is_as_legal_as_the_one_below(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, writes = story()
-    monkeypatch.setattr(legal, "load_recording", lambda _folder: recording_of(log))
+    monkeypatch.setattr(crash_state, "load_recording", lambda _folder: recording_of(log))
     above = Log()
     recording = Recording(
         folder=tmp_path / "life-2",

@@ -17,7 +17,7 @@ from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.tasks import WALKED
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
@@ -27,8 +27,7 @@ from torture.report.figures.versus import compare_runs
 from torture.report.page.render import render_page
 from torture.report.reading import counting_rules
 from torture.report.reading.store import Store
-from torture.report.terminal.comparison_table import EXIT_WORSE, print_run_comparison
-from torture.report.terminal.outcome_table import outcome_table
+from torture.report.terminal.outcome_table import EXIT_WORSE, outcome_table, print_run_comparison
 
 SAFE = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

@@ -17,10 +17,15 @@ from torture.features.walk.surveys import Walked
 from torture.features.walk.tasks import WALKED
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.trials import TrialRecord
-from torture.report.figures.answer import Standing, fastest_safe, standing_of, tone_of
+from torture.report.figures.answer import (
+    Standing,
+    answer_in_words,
+    fastest_safe,
+    standing_of,
+    tone_of,
+)
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity
-from torture.report.figures.sentence import answer_in_words
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.store import Store
 

@@ -11,11 +11,16 @@ from hypothesis import given, settings
 
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, explicit, logs
-from torture.facts.recording.accounting import count_crash_states
 from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, RecordedDisk, Recording
-from torture.facts.recording.model import coin, survivors, uncovered, writes_until
+from torture.facts.recording.model import (
+    coin,
+    count_crash_states,
+    survivors,
+    uncovered,
+    writes_until,
+)
 from torture.features.walk.states.states import DistinctState, distinct_states, in_batches
 
 NAMES = ("data0", "data1")

@@ -19,12 +19,11 @@ from torture.features.walk import walk as walk_module
 from torture.features.walk.documents import SetsTaken, WalkDocument
 from torture.features.walk.engines.engine import Recovered
 from torture.features.walk.judging import StateJudge
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict
 from torture.features.walk.tasks import Walk
 from torture.features.walk.walk import walk
-from torture.features.walk.walk_values import Times
-from torture.oracles.verdict.verdicts import Verdict
-from torture.trials.trial.shared.storage import StorageFailed
+from torture.features.walk.walk_values import PoolHealth, StateVerdict, Times
+from torture.oracles.verdict.guarantee import Verdict
+from torture.trials.trial.shared.resident import StorageFailed
 
 _CELL = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 _MARKS = (3, 6)

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import STATUS, tool
-from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import TRANSPORT
 from torture.choices.transports.protocol import Traits
 from torture.facts.evidence.folder import Step
 from torture.features.walk import client_view, recoveries
 from torture.features.walk.client_view import ContentChecks, OfferedFiles
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.engines.kernel_engine import KernelEngine
-from torture.features.walk.state_verdict import PoolHealth
-from torture.features.walk.walk_values import Times
+from torture.features.walk.walk_values import PoolHealth, Times
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from torture.features.walk.engines.engine import (
     recovered_of,
 )
 from torture.features.walk.losses import Dropped, fewest, smallest
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.tasks import WALKED, Walk
 from torture.features.walk.walk import (
@@ -40,14 +39,14 @@ from torture.features.walk.walk import (
     walked_and_states,
     why_not_walked,
 )
-from torture.features.walk.walk_values import Around, FirstEnd
-from torture.oracles.verdict.verdicts import Verdict
+from torture.features.walk.walk_values import Around, FirstEnd, PoolHealth, StateVerdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial.shared.machines import PowerCut
-from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.shared.resident import StorageFailed
 
 _GRAIN = 64 * 1024
 _SAID = {

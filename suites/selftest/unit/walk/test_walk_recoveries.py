@@ -15,11 +15,10 @@ from torture.facts.recording.crash_state import CrashState
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.engines.engine import Engine, GaveUp, Recovered
 from torture.features.walk.recoveries import How, Recoveries, Recovery, worst_of
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict
-from torture.features.walk.walk_values import Times
+from torture.features.walk.walk_values import PoolHealth, StateVerdict, Times
 from torture.machines.lab.machine import GuestDied
-from torture.oracles.verdict.verdicts import Verdict
-from torture.trials.trial.shared.storage import StorageFailed
+from torture.oracles.verdict.guarantee import Verdict
+from torture.trials.trial.shared.resident import StorageFailed
 
 _STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})
 _GOOD = Recovered(is_imported=True, content="a" * 32, health=PoolHealth())

@@ -12,9 +12,9 @@ from suites.selftest.unit.good_evidence import MIXED, OLD, REPAIR, WONT_MOUNT, e
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import Evidence, Step
 from torture.features.walk.documents import WalkDocument, WalkedLoss
-from torture.features.walk.state_verdict import PoolHealth, StateVerdict, judge_state
 from torture.features.walk.tasks import Walk
-from torture.oracles.verdict.verdicts import Verdict
+from torture.features.walk.walk_values import PoolHealth, StateVerdict, judge_state
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.scoring.judge import judge
 from torture.records.tasks import as_json
 

@@ -20,7 +20,7 @@ from torture.facts.stats.rates import rate_of
 from torture.features.walk.documents import WalkEngine
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.walker import CHECKED_MIN
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 
 
 def test_each_kind_of_loss_is_kept_with_its_smallest_state(

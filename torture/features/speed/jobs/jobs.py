@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import strict_json
 
 _MS_PER_S = 1000
 _CACHED_DEPTH, _CACHED_KIB = 16, 2048

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.machines.lab.network.pace import Pace
+from torture.machines.lab.network.wire import Pace
 
 
 class Link(StrEnum):

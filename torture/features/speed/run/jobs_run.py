@@ -21,8 +21,14 @@ from torture.features.speed.jobs.slow_motion import (
     slower_motion,
 )
 from torture.features.speed.jobs.write_path import JobSpan
-from torture.features.speed.run.counted_jobs import SETTLING_MAX, EndedJob, work_of
-from torture.features.speed.run.job_programs import Target, run_jobs, runs_of
+from torture.features.speed.run.job_programs import (
+    SETTLING_MAX,
+    EndedJob,
+    Target,
+    run_jobs,
+    runs_of,
+    work_of,
+)
 from torture.features.speed.tasks import MeasureOrder
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.axes import SYNC
+from torture.choices.matrix.cells import SYNC
 from torture.choices.workloads.gobonniego import NAME
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.axes.sync import Sync
@@ -22,19 +22,17 @@ from torture.features.speed.jobs.slow_motion import (
     CLIENT_TIMERS,
     NAS_TIMERS,
 )
-from torture.features.speed.run.counted_jobs import Recorded, shape_of
-from torture.features.speed.run.job_programs import Target, lay_out
+from torture.features.speed.run.job_programs import Recorded, Target, lay_out, shape_of
 from torture.features.speed.run.jobs_run import find_slow_motions, run_rounds, run_unmodelled
 from torture.features.speed.tasks import MeasureOrder
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.devices import LOG_PROFILES
+from torture.machines.nas.pool import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.setup import settle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 _FILE = "speed"
 _DEVICE, _TARGET = "/dev/vdb", "vdb"

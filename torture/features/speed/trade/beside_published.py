@@ -16,12 +16,11 @@ from torture.features.speed.jobs.published import (
     Sweep,
     Swept,
 )
-from torture.features.speed.jobs.ratios import Estimate, mean_of
-from torture.features.speed.jobs.slow_motion import SHARE_MAX
-from torture.features.speed.trade.measurements import Measurement
-from torture.features.speed.trade.speeds import (
+from torture.features.speed.jobs.slow_motion import SHARE_MAX, Estimate, mean_of
+from torture.features.speed.trade.measurements import (
     NO_FIGURE,
     FigureOf,
+    Measurement,
     estimate_in_words,
     ratio_between,
     speed_of,

@@ -8,8 +8,8 @@ from typing import Any
 
 from torture.features.speed.jobs.published import FigureKind
 from torture.features.speed.trade.beside_published import SweepDrawn
-from torture.features.speed.trade.speeds import digits
-from torture.features.speed.trade.trade import Front
+from torture.features.speed.trade.measurements import digits
+from torture.features.speed.trade.prices import Front
 from torture.report.figures.answer import tone_of
 from torture.report.page.charts import TONES
 from torture.report.page.vega import (

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from torture.features.speed.jobs.write_path import Traffic, WritePath
-from torture.features.speed.jobs.written_places import PathPlace
+from torture.features.speed.jobs.write_path import PathPlace, Traffic, WritePath
 from torture.report.figures.wording import latency_in_words
 from torture.report.page.vega import (
     TEMPLATES,

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
-from torture.features.walk.state_verdict import PoolHealth
+from torture.features.walk.walk_values import PoolHealth
 
 _GRAIN_BYTES = 64 * 1024
 

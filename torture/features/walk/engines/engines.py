@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
-from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.cells import ADMINISTRATION
 from torture.choices.transports.protocol import Traits
 from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
@@ -31,7 +31,7 @@ from torture.features.walk.engines.kernel_engine import KernelEngine
 from torture.features.walk.engines.native_engine import NativeEngine
 from torture.features.walk.engines.recovery_programs import host_program
 from torture.machines.lab.lab import Lab
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Trial
 
 _ZVOL = "/dev/zd0"
 """Without udevd a zvol has no other name than the kernel's."""

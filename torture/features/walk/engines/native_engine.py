@@ -19,7 +19,7 @@ import numpy as np
 
 from torture.choices.volumes import SIZE_MIB
 from torture.errors import HarnessError
-from torture.facts.evidence.strict_json import json_object
+from torture.facts.evidence.documents import json_object
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording

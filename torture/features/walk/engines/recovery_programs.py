@@ -18,9 +18,9 @@ from torture.errors import HarnessError
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
 from torture.facts.zfs.versions import FOLDER, PLANTED, ZfsVersion
 from torture.machines.images import find
+from torture.machines.images.assemble import read_member
 from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
 from torture.machines.images.cache import Cache
-from torture.machines.images.initrd import read_member
 from torture.machines.images.recipes import Recipe
 from torture.machines.images.source_trees import SourceTree
 

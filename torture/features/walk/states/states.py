@@ -20,13 +20,15 @@ from torture.facts.recording.crash_state import CrashState, DiskState, Policy, S
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
 from torture.features.walk.documents import SetsTaken
-from torture.features.walk.states.course import Course, UndecidedWrites, course_of
-from torture.features.walk.states.origins import lengths_of_labels
-from torture.features.walk.states.survivor_sets import (
+from torture.features.walk.states.course import (
     ALL_SUBSETS_MAX,
+    Course,
+    UndecidedWrites,
+    course_of,
     number_of_sets,
     survivor_sets,
 )
+from torture.features.walk.states.origins import lengths_of_labels
 
 _SECTOR = 512
 _LAST = 1 << 62

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from torture.machines.host.abilities import NetworkKind
 from torture.machines.lab.domains import TapInterface, UserModeInterface
-from torture.machines.lab.network.pace import Pace
-from torture.machines.lab.network.wire import Wire
+from torture.machines.lab.network.wire import Pace, Wire
 
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24

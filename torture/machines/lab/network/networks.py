@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from torture.choices.transports import FORWARDED_PORTS
 from torture.errors import HarnessError
-from torture.machines.host.abilities import NetworkKind
-from torture.machines.host.commands import run_host
+from torture.machines.host.abilities import NetworkKind, run_host
 from torture.machines.lab.domains import TapInterface, UserModeInterface
 from torture.machines.lab.network import (
     CHECKER_MAC,
@@ -18,8 +17,7 @@ from torture.machines.lab.network import (
     NAS_MAC,
     NAS_PREFIX_BITS,
 )
-from torture.machines.lab.network.pace import Pace
-from torture.machines.lab.network.wire import QUEUE_FRAMES, Wire, wait_for_link
+from torture.machines.lab.network.wire import QUEUE_FRAMES, Pace, Wire, wait_for_link
 
 # A bridge and taps: the NAS has an address of its own, with all its ports, and so may clients.
 _BRIDGE = "br0"

@@ -17,10 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from torture.facts.evidence.documents import Count, Document, Finite, document_or_none
-from torture.facts.evidence.strict_json import json_object
+from torture.facts.evidence.documents import Count, Document, Finite, document_or_none, json_object
 from torture.facts.recording.events import Kind, Recording
-from torture.oracles.audit.coverage import Coverage
+from torture.oracles.audit.commits import Coverage
 from torture.oracles.audit.log_contents import Logged
 from torture.oracles.audit.operations import Acknowledged
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from torture.facts.recording.events import Event, RecordedDisk
 from torture.facts.recording.intent_log import LogBlock
-from torture.oracles.audit.coverage import Coverage
+from torture.oracles.audit.commits import Coverage
 from torture.oracles.audit.disk_writes import overlap
 
 _LABEL_AREA_BYTES = 256 * 1024

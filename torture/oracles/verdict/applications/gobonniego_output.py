@@ -14,9 +14,8 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Annotated
 
-from torture.facts.evidence.documents import Measure, Meta, strictly
-from torture.facts.evidence.strict_json import strict_json
-from torture.oracles.verdict.verdicts import UnreadableError
+from torture.facts.evidence.documents import Measure, Meta, strict_json, strictly
+from torture.oracles.verdict.guarantee import UnreadableError
 
 _PANIC = re.compile(r"^panic: (?P<why>.*)$", re.MULTILINE)
 _OF_THE_SYSTEM = re.compile(r"^\w+ /[^:]*: \S")

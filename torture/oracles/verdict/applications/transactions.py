@@ -29,10 +29,9 @@ from typing import Any
 
 from torture.facts.evidence.documents import replace, strictly
 from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict, read_whole
 from torture.oracles.verdict.judgement import Findings, conclude, with_words
-from torture.oracles.verdict.moments import Window, union
-from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict, read_whole
+from torture.oracles.verdict.observations import Observations, Rule, Window, union
 
 _COMPLAINTS_MAX = 5
 _SETTLES = "settle"

@@ -10,18 +10,21 @@ from itertools import chain
 
 from torture.oracles.verdict.blocks.halves import is_half, may_be_torn, parts_of, windows_of_half
 from torture.oracles.verdict.blocks.history import (
+    ABSENT,
+    ENDED,
     WHOLE,
+    FileSeen,
     History,
     Incarnation,
     Name,
+    Sector,
     Step,
     acknowledged_by,
     acknowledgements_of,
     window_before,
     window_of,
 )
-from torture.oracles.verdict.blocks.readback import ABSENT, ENDED, FileSeen, Sector
-from torture.oracles.verdict.moments import NEVER, Window, Windows, both, union, windows_of
+from torture.oracles.verdict.observations import NEVER, Window, Windows, both, union, windows_of
 
 _ENOENT = 2
 _BLOCK_BYTES = 4096

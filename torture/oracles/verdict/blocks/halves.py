@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torture.oracles.verdict.blocks.history import (
+    GARBAGE,
+    FileSeen,
     History,
+    Readback,
+    Sector,
     Step,
     window_before,
     window_of,
     windows_under_way,
 )
-from torture.oracles.verdict.blocks.readback import GARBAGE, FileSeen, Readback, Sector
-from torture.oracles.verdict.moments import NEVER, Window, Windows, both
+from torture.oracles.verdict.observations import NEVER, Window, Windows, both
 
 _HALF = "half:"
 

@@ -24,17 +24,18 @@ from torture.oracles.verdict.blocks.contents import (
 )
 from torture.oracles.verdict.blocks.halves import halves_in
 from torture.oracles.verdict.blocks.history import (
+    SECTORS,
+    FileSeen,
     History,
     Incarnation,
     Name,
+    Readback,
     acknowledgements_of,
     build_history,
 )
-from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
+from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Findings, conclude, together
-from torture.oracles.verdict.moments import Window, union
-from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.verdicts import UnreadableError, Verdict
+from torture.oracles.verdict.observations import Observations, Rule, Window, union
 
 _ENOENT = 2
 _TELLING_MAX = 2

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torture.facts.evidence.ledger import Begin, Done, Ledger
+from torture.oracles.verdict.guarantee import UnreadableError
 from torture.oracles.verdict.trees.tree_syncs import (
     Key,
     Thing,
@@ -29,7 +30,6 @@ from torture.oracles.verdict.trees.tree_syncs import (
     names_are_stable,
     sectors_of,
 )
-from torture.oracles.verdict.verdicts import UnreadableError
 
 SECTOR_BYTES = 512
 ANY = "any"

@@ -16,10 +16,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from torture.facts.evidence.ledger import Begin, Ledger
-from torture.oracles.verdict.blocks.readback import ABSENT, GARBAGE
+from torture.oracles.verdict.blocks.history import ABSENT, GARBAGE
+from torture.oracles.verdict.guarantee import UnreadableError
 from torture.oracles.verdict.judgement import Findings, conclude
-from torture.oracles.verdict.moments import NEVER, Window, Windows, both, union, windows_of
-from torture.oracles.verdict.observations import Observations, Rule
+from torture.oracles.verdict.observations import (
+    NEVER,
+    Observations,
+    Rule,
+    Window,
+    Windows,
+    both,
+    union,
+    windows_of,
+)
 from torture.oracles.verdict.trees.tree_history import (
     ANY,
     SECTOR_BYTES,
@@ -28,16 +37,16 @@ from torture.oracles.verdict.trees.tree_history import (
     Trees,
     build_trees,
 )
-from torture.oracles.verdict.trees.tree_seen import (
+from torture.oracles.verdict.trees.tree_syncs import (
     FoundDirectory,
     FoundEntry,
     FoundFile,
     FoundLink,
     FoundTrees,
+    Key,
+    Thing,
     Unusable,
 )
-from torture.oracles.verdict.trees.tree_syncs import Key, Thing
-from torture.oracles.verdict.verdicts import UnreadableError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Findings
-from torture.oracles.verdict.verdicts import Verdict
 
 
 class Layer(StrEnum):

@@ -10,14 +10,12 @@ from msgspec import structs
 
 from torture.choices.workloads.protocol import Workload
 from torture.facts.evidence.folder import Evidence, Step
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, Verdict, answer_of, worst_or_none
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
-from torture.oracles.verdict.repeated_requests import creations_that_met_their_file
-from torture.oracles.verdict.verdicts import Verdict, answer_of, worst_or_none
-from torture.oracles.verdict.whole_ledger import whole_ledger
+from torture.oracles.verdict.repeated_requests import creations_that_met_their_file, whole_ledger
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding
-from torture.records.scoring.writers import failed_writers
+from torture.records.scoring.service import failed_writers
 
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3

@@ -14,10 +14,9 @@ from torture.choices.filesystems.protocol import Filesystem
 from torture.facts.evidence.folder import CUT, AdministrationDocument, Evidence, Step
 from torture.oracles.verdict.boot_verdict import with_boot
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
-from torture.oracles.verdict.guarantee import Terms
+from torture.oracles.verdict.guarantee import Terms, Verdict, answer_of
 from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_verdict import judge_pool
-from torture.oracles.verdict.verdicts import Verdict, answer_of
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding
 
 _NOT_DONE = frozenset({Outcome.UNDONE, Outcome.IN_PART})

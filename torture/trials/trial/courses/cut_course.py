@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from torture.choices.matrix.axes import FATE
+from torture.choices.matrix.cells import FATE
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
@@ -38,8 +38,7 @@ from torture.trials.trial.recovery import (
 )
 from torture.trials.trial.setup import plant, settle, start_loads
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
 
 Look = Callable[[PowerCut, KeptCut], KeptCut]
 """A look at the recording of a cut while no machine runs; it may choose another state to recover."""

@@ -9,8 +9,7 @@ from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.images.source_trees import SourceTree
 from torture.records.tasks.protocol import Task
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, Trial
 
 Progress = Callable[[str], None]
 Prepare = Callable[[ZfsVersion, SourceTree | None, Progress], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from torture.choices.matrix.axes import FATE
+from torture.choices.matrix.cells import FATE
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import VERIFIERS
@@ -22,11 +22,10 @@ from torture.facts.recording.events import Kind
 from torture.facts.wire.files_on_wire import FileWire
 from torture.files import write_whole
 from torture.machines.lab.machine import Machine
-from torture.oracles.audit.due.completions import Completions
+from torture.oracles.audit.due.durable import Completions
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines, PowerCut
-from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
 
 
 def listen_on_wire(trial: Trial, machines: Machines) -> None:

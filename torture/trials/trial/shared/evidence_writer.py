@@ -16,9 +16,9 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.folder import RECORDINGS, Step, ToolOutput, append_tool, write_document
 from torture.machines.lab.machine import Machine
-from torture.oracles.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.trials.trial.shared.storage import must_have_ended
+from torture.trials.trial.shared.resident import must_have_ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
