@@ -15,6 +15,8 @@ from typing import IO
 
 from torture.deadlines import wait_for
 
+CHECKOUT = Path(__file__).resolve().parents[1]
+
 
 @contextmanager
 def whole_file(path: Path, *, alone: bool = False) -> Iterator[Path]:

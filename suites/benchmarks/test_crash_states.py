@@ -17,8 +17,8 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK
-from torture.checkout import CHECKOUT
 from torture.features.walk.documents import WalkDocument
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials_file import read_records

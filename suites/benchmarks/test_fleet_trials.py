@@ -18,10 +18,10 @@ import pytest
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.settings import Settings
 from suites.selftest.programs.fleet.dask_cluster import WITH_US, Cluster
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord

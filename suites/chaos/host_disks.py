@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from suites.selftest.programs.fleet.dask_cluster import WITH_US
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 MACHINES = Path("/dev/shm")
 _OTHER_PLACE = Path("/var/tmp")

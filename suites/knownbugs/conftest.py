@@ -11,10 +11,10 @@ from fixtures.campaigns import run_alone
 from fixtures.experiments import outcomes, print_outcomes, runs_key
 from fixtures.options import LOAD, RUNNING, TREES, TRIALS, Options, take_options
 from fixtures.trees import chosen_trees
-from torture.checkout import CHECKOUT
 from torture.choices.experiments.protocol import KnownBug, Side
 from torture.facts.linux.kernels import DEFAULT, Kernels, choose_kernels
 from torture.facts.zfs.versions import zfs_version
+from torture.files import CHECKOUT
 from torture.machines.images.source_trees import ChosenSource, PatchSeries
 from torture.records.record.trials import TrialRecord
 from torture.trials.plan.draw import draw_trials

@@ -10,9 +10,9 @@ from fixtures.campaigns import Running
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
-from torture.records.record.outcome_in_words import breaches_in_words
 from torture.records.record.trials import TrialRecord, needing_attention
 from torture.records.scoring.detection import too_safe_in_words
+from torture.records.scoring.explanation import breaches_in_words
 from torture.trials.campaign.campaign import Campaign
 
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suites.selftest.recorded.json_schemas import schemas
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
+from torture.files import CHECKOUT
 from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials_file import index_in, read_records

@@ -13,8 +13,7 @@ from msgspec import structs
 from torture.choices.matrix.cells import Cell
 from torture.features.speed.documents import MeasuredPlace
 from torture.features.speed.jobs import published
-from torture.features.speed.jobs.jobs import gobonniego_jobs
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import Link, gobonniego_jobs
 from torture.features.speed.jobs.published import Curve, PublishedTable, Sweep
 from torture.features.speed.tasks import MeasureOrder
 

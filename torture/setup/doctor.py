@@ -24,11 +24,11 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import DEFAULT as DEFAULT_LINUX
 from torture.facts.linux.kernels import Kernels, linux_names
 from torture.facts.zfs.versions import DEFAULT, version_names
+from torture.files import CHECKOUT
 from torture.machines.host.abilities import (
     Accelerator,
     NetworkKind,

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.files import locked
+from torture.files import CHECKOUT, locked
 from torture.machines.host.native import find_shelf_plugin, shelf_plugin
 from torture.machines.images import IMAGES, ensure_all, find
 

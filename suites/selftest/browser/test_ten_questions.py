@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 from suites.selftest.browser.seen import SCREEN_PX, Open
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.report.write import build_report
 
 PUBLISHED = CHECKOUT / "results" / "published"

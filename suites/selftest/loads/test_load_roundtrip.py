@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import WAIT_S, Host
-from torture.checkout import CHECKOUT
 from torture.facts.evidence import ledger
+from torture.files import CHECKOUT
 from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.guarantee import Verdict

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import WAIT_S
-from torture.checkout import CHECKOUT
 from torture.choices.workloads._guest_load import guest_command, job_read_back_by
+from torture.files import CHECKOUT
 from vmimages.client.load import read
 
 

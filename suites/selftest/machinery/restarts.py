@@ -10,8 +10,7 @@ from typing import Any
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
 from torture.machines.host.scratch import PRIVATE
-from torture.machines.lab.domains import domain_xml
-from torture.machines.lab.hypervisor import connect
+from torture.machines.lab.domains import connect, domain_xml
 from torture.machines.lab.lab import Lab
 
 _ROUNDS = 3

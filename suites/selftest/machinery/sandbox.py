@@ -13,8 +13,8 @@ import traceback
 from pathlib import Path
 from typing import Any, Self
 
-from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded
+from torture.files import CHECKOUT
 from torture.machines.host.scratch import sandboxed
 from torture.machines.lab.lab import Lab, LabSettings
 from torture.machines.lab.saved_states import warm_directory

@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.files import CHECKOUT
 
 _LOADED = (
     "pytest", "rich.console", "torture.trials.campaign.campaign", "torture.trials.replay.replay",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.collecting import cells_in, collect
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 EXAMPLE = Path(__file__).with_name("extra")
 CELL = "iscsi-always-triple-btrfs-hasty-bothdie"

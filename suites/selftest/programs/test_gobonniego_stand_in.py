@@ -13,7 +13,7 @@ import pytest
 from suites.selftest.programs import gobonniego_stand_in
 from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 
 STAND_IN = Path(__file__).with_name("gobonniego_stand_in.py")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 PLANTED = (
     ("facts.stats", "from torture.errors import HarnessError"),
@@ -33,7 +33,7 @@ PLANTED = (
     ("trials.plan", "import threading"),
     ("trials.trial", "import pytest"),
     ("trials.trial", "from fixtures.options import Options"),
-    ("trials.campaign", "from torture.report.terminal.outcome_table import outcome_table"),
+    ("trials.campaign", "from torture.report.terminal import outcome_table"),
     ("report.page", "from torture.trials.campaign.run import Run"),
     ("report.page", "from torture.report.exports.as_markdown import as_markdown"),
     ("report.reading", "from torture.report.figures.answer import answer"),

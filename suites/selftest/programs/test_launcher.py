@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER, Launcher
-from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded
+from torture.files import CHECKOUT
 
 DEADLINE_S = 120
 TOOLS = CHECKOUT / "tools"

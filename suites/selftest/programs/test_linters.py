@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.machines.host.scratch import own_cache_root
 
 DEADLINE_S = 240

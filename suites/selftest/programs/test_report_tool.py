@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import in_words, interval_in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
 from torture.setup import provision
@@ -57,7 +57,7 @@ def test_a_defect_of_the_tool_is_no_comparison(run: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> int:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("torture.report.terminal.outcome_table.print_run_comparison", broken)
+    monkeypatch.setattr("torture.report.terminal.print_run_comparison", broken)
     monkeypatch.setattr("sys.argv", ["report", "--compare", str(run), str(run)])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(CHECKOUT / "tools" / "report"), run_name="__main__")

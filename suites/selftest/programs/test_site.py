@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 DEADLINE_S = 240
 

@@ -11,7 +11,7 @@ import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.tiers import HOME, Tier, tier_of, tiers_of
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 DEADLINE_S = 180
 

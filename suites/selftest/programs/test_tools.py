@@ -17,11 +17,11 @@ from suites.selftest.unit.facts.measured_runs import make_run
 from suites.selftest.unit.fake_workers import record_of
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.records.test_damaged_evidence import LAST_WORDS, WHOLE, store
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.folder import READBACK
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import Absence, TrialRecord

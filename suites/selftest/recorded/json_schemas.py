@@ -15,12 +15,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from torture.checkout import CHECKOUT
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Document
-from torture.facts.evidence.folder import AdministrationDocument, Outage
-from torture.facts.evidence.parts import part_kinds
-from torture.files import write_whole
+from torture.facts.evidence.folder import AdministrationDocument, Outage, part_kinds
+from torture.files import CHECKOUT, write_whole
 from torture.records.record.run_document import RunDocument
 from torture.records.record.trials import CoreRecord, TrialRecord
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 
 def children_of(pid: int) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 90

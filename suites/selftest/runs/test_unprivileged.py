@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.machines.host.native import shelf_plugin
 from torture.machines.images import IMAGES, find
 from torture.oracles.verdict.guarantee import Verdict

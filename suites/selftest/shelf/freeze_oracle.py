@@ -11,7 +11,7 @@ from suites.selftest.shelf.log_oracle import Order
 from suites.selftest.shelf.requests import Difference, Request, Verb
 from suites.selftest.shelf.session import SessionDisk
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
-from torture.facts.recording.roles import Role, role_of
+from torture.facts.recording.intent_log import Role, role_of
 
 _NS_PER_MS = 1_000_000
 

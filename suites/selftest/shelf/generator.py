@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from suites.selftest.shelf.requests import Request, Verb, payload
 from suites.selftest.shelf.session import SessionDisk
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import (
+from torture.facts.recording.intent_log import (
     EMBEDDED_CHECKSUM_MAGIC,
     UBERBLOCK_MAGIC,
     ZIL_MAGIC_AT,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torture.facts.recording.events import WRITE_SUBMITS, Event, Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 _SECTOR_BYTES = 512
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
+from torture.files import CHECKOUT
 from torture.trials.plan.draw import draw_trials
 
 HERE = Path(__file__).with_name("one_file_each")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.machines.host.native import preload_library
 
 _SOURCE = CHECKOUT / "torture" / "machines" / "lab" / "native" / "libnfs_stable.cpp"

@@ -15,8 +15,8 @@ from torture.facts.recording.certain_content import CertainContent, Patch
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, ShelfDisk
 from torture.facts.recording.events import Kind, Recording, load_recording
+from torture.facts.recording.intent_log import Role
 from torture.facts.recording.model import keep_all, writes_until
-from torture.facts.recording.roles import Role
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.recovery import spoil
 

@@ -16,7 +16,7 @@ from suites.selftest.shelf.rig import Build, Server, build, disk
 from suites.selftest.unit.audit_story import uberblock, zil_block
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 _SOON_S = 5.0
 _LATE_S = 0.3

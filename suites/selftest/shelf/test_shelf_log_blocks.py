@@ -20,7 +20,7 @@ from suites.selftest.unit.audit_story import BLOCK, zil_block
 from suites.selftest.unit.event_records import encode_event
 from torture.errors import DeadlineExceeded
 from torture.facts.recording.events import Event, Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.machines.host.native import SHELF_SOURCES
 
 ZIL = zil_block()

@@ -12,9 +12,9 @@ from statistics import median
 from typing import Any
 
 from suites.selftest.shelf.wire_ends import A, B, Card, links, make_taps, wired
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
+from torture.files import CHECKOUT
 from torture.machines.host.native import native_program
 from torture.machines.host.scratch import sandboxed
 from torture.machines.lab.network.networks import BridgeNetwork

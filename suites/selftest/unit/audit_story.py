@@ -13,7 +13,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import Phase
 from torture.facts.evidence.requests import BlockKind, BlockRequest, FileKind, FileRequest
 from torture.facts.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
-from torture.facts.recording.roles import (
+from torture.facts.recording.intent_log import (
     EMBEDDED_CHECKSUM_MAGIC,
     LABEL_BYTES,
     UBERBLOCK_MAGIC,
@@ -21,7 +21,7 @@ from torture.facts.recording.roles import (
 )
 from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.commits import LATE_MS
-from torture.oracles.audit.due.durable import Completions
+from torture.oracles.audit.durable import Completions
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 
 BLOCK = bytes(16384)

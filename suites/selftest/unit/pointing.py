@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from torture.facts.recording.roles import EMBEDDED_CHECKSUM_MAGIC
+from torture.facts.recording.intent_log import EMBEDDED_CHECKSUM_MAGIC
 
 FIRST_BLOCK = 5 << 20
 """Where a disk's allocations begin."""

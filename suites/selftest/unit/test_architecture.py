@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 TORTURE = CHECKOUT / "torture"
 LINES_MAX = 500

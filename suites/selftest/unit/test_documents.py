@@ -12,7 +12,7 @@ import pytest
 
 from suites.selftest.tiers import HOME, tier_of
 from suites.selftest.unit.test_prose import hand_written_documents
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 OF_OTHERS = ("CHANGELOG.md", "docs/findings.md", "docs/fleet.md", "docs/reports/", "suites/")
 """Documents, and folders of them, with paths or options of older versions and of other projects."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 
 ROW = re.compile(r"^\| (\*\*.+?) \| (.+) \| (.*) \|$", re.MULTILINE)

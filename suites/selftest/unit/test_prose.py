@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 
 SENTENCE_WORDS_MAX = 25
 UNWANTED = re.compile(r"\b(told|nobody)\b", re.IGNORECASE)

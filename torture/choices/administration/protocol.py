@@ -24,7 +24,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import ToolOutput
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.guarantee import UnreadableError
 from torture.oracles.verdict.pool_tools.zpool import CLASSES, pool_in

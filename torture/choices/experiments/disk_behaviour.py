@@ -2,7 +2,7 @@
 
 from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.facts.recording.disks import DiskFault
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 EXPERIMENTS = (
     # A disk drops one flush in twenty, and reports success.

@@ -2,7 +2,7 @@
 
 from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.facts.recording.disks import DiskFault
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 EXPERIMENTS = (
     # ZFS whose log blocks do not wait for the data they point to (`zil_lwb_write_issue`, zil.c).

@@ -11,8 +11,8 @@ from torture.choices.experiments.protocol import Fault, Layer, Sight
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
 from torture.facts.recording.certain_content import CertainContent, Patch
+from torture.facts.recording.intent_log import VOLUME_BLOCK_BYTES
 from torture.facts.recording.model import Write
-from torture.facts.recording.roles import VOLUME_BLOCK_BYTES
 
 _LINE = b"this one is at rest\n"
 _FILE_BYTES = 1 << 17

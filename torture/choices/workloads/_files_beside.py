@@ -9,9 +9,8 @@ from typing import Any
 from torture.choices.workloads.protocol import Command, Guest, Place, Surroundings, Workload
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.documents import strict_json
-from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.folder import Completed, Evidence
 from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Findings
 

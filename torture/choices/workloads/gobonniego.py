@@ -17,8 +17,7 @@ from torture.choices.workloads._files_beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Evidence, Step
+from torture.facts.evidence.folder import Completed, Evidence, Step
 from torture.oracles.verdict.applications.gobonniego_output import (
     Ending,
     Run,

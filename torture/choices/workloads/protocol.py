@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.folder import Completed, Evidence
 from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings
 
@@ -71,7 +70,7 @@ class Guest(Protocol):
 
 
 class LedgerChannel(Protocol):
-    """The messages that the host received (`torture.machines.client.ledger_server.LedgerServer`)."""
+    """The messages that the host received (`torture.machines.lab.ledger_server.LedgerServer`)."""
 
     begun: int
     acknowledged: int

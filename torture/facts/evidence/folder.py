@@ -13,7 +13,7 @@
 - `readback-after-repair.json`: the same, after fsck's repair, if there was one
 - `administration.json`: the command on the pool at the cut, and whether it had returned
 - `outage.json`: the thing that did not come back after the cut, if there is one
-- the documents of features, see `torture.facts.evidence.parts`
+- the documents of features, see `torture.facts.evidence.folder`
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
@@ -28,9 +28,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
 
+from torture.discovery import offered_by_features
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import (
@@ -44,8 +46,66 @@ from torture.facts.evidence.documents import (
 )
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
-from torture.facts.evidence.parts import Part, part_kinds
 from torture.files import write_whole
+
+
+class Part(Document, frozen=True, kw_only=True):
+    """A feature's document. Without a finding of its own it neither shows nor leaves open anything."""
+
+    FILE: ClassVar[str]
+    """Its file in the evidence."""
+    FIELD: ClassVar[str]
+    """Its name in the record of the trial."""
+    LACKING: ClassVar[str] = ""
+    """Why a trial that was to leave it, and did not, leaves something open."""
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The verdicts that it shows beside that of the trial, in no order."""
+        return ()
+
+    @property
+    def shows_loss(self) -> bool:
+        """Whether it shows lost or damaged data."""
+        return False
+
+    @property
+    def in_brief(self) -> str:
+        """The finding on a line."""
+        return ""
+
+    def left_open(self, *, shown: str) -> Iterator[str]:
+        """Why it says nothing for certain; `shown`: the verdict of the other evidence."""
+        del shown
+        yield from ()
+
+    def in_words(self) -> Iterator[str]:
+        """Lines for the explanation of the trial."""
+        yield from ()
+
+
+@cache
+def part_kinds() -> tuple[type[Part], ...]:
+    """Every kind, by the names of their features."""
+    return offered_by_features("documents", "DOCUMENT")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A command that was run in a guest. `exit_code` is None when its deadline passed first."""
+
+    vm: str
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: str
+    stderr: str = ""
+    duration_ms: int = 0
+
+    @property
+    def tool(self) -> str:
+        """The program's name, without its folder."""
+        return PurePosixPath(self.argv[0]).name
+
 
 SPEC = "spec.json"
 CUT = "cut.json"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import ZfsVersion
+from torture.files import CHECKOUT
 
 DEFAULT = "trixie"
 """The kernel of the client, and of a NAS whose ZFS is of that suite."""

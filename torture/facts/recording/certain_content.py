@@ -15,8 +15,8 @@ from torture.facts.recording.events import (
     ViewSource,
     load_recording,
 )
+from torture.facts.recording.intent_log import TXG_ROLES, Role, role_of
 from torture.facts.recording.model import Write, writes_until
-from torture.facts.recording.roles import TXG_ROLES, Role, role_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 
 class Persistence(StrEnum):

@@ -16,8 +16,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.files import CHECKOUT
 
 DEFAULT = "2.3.9"
 FOLDER = CHECKOUT / "vmimages" / "zfs"

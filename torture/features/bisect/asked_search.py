@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.features.bisect.search import (
     CommitVersions,
@@ -20,7 +19,7 @@ from torture.features.bisect.search import (
     Versions,
     packaged_between,
 )
-from torture.files import write_whole
+from torture.files import CHECKOUT, write_whole
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_document import LATEST, TRIALS_FILE
 from torture.records.record.trials import TrialRecord

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.features.fleet.host import HostOrders, Make, begin
+from torture.files import CHECKOUT
 from torture.machines.host.abilities import run_host
 
 CERTIFICATES_VARIABLE = "TORTURE_CERTIFICATES"

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from torture.facts.evidence.documents import Count, Document, Measure, field
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 from torture.features.speed.jobs.write_path import WritePath
 
 

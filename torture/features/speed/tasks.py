@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from torture.facts.evidence.documents import replace
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 from torture.features.speed.documents import MeasuredDocument, MeasuredPlace
 from torture.records.tasks.protocol import Task
 

@@ -18,8 +18,7 @@ from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
 from torture.choices.workloads._guest_load import READ_BACK_SERVER, job_read_back_by
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
+from torture.facts.evidence.folder import SPEC, Completed, Evidence, load_evidence
 from torture.facts.recording.disks import ShelfDisk
 from torture.features.walk.engines.engine import Engine
 from torture.features.walk.engines.kernel_engine import KernelEngine

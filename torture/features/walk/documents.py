@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from torture.facts.evidence.documents import Count, Document, Measure, field
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 from torture.oracles.verdict.guarantee import Verdict
 
 _INCONCLUSIVE_MAX = 0.01
@@ -31,7 +31,7 @@ class DroppedWrite(Document, frozen=True, kw_only=True):
     disk: str = ""
     """Its serial."""
     role: str = ""
-    """The purpose of the write (`torture.facts.recording.roles`)."""
+    """The purpose of the write (`torture.facts.recording.intent_log`)."""
     offset_bytes: Count = 0
     """Its place on the disk."""
     length_bytes: Count = 0

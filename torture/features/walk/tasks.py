@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.records.tasks.protocol import Task
 

@@ -27,9 +27,12 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
 from torture.features.walk.documents import WalkDocument
 from torture.oracles.verdict.guarantee import Verdict, standing
-from torture.records.scoring.checkers.checker import Layer, LayerFinding
-from torture.records.scoring.checkers.data_checker import check_data
-from torture.records.scoring.checkers.storage_checkers import check_filesystem
+from torture.records.scoring.checkers import (
+    Layer,
+    LayerFinding,
+    check_data,
+    check_filesystem,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

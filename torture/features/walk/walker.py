@@ -16,8 +16,7 @@ from torture.facts.recording.crash_state import CrashState
 from torture.features.walk.client_view import ContentChecks
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.features.walk.engines.engines import engines_of
-from torture.features.walk.judging import StateJudge
-from torture.features.walk.losses import Losses
+from torture.features.walk.judging import Losses, StateJudge
 from torture.features.walk.recoveries import How, Recoveries, Recovery, worst_of
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.tasks import Walk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.facts.stats.rates import interval_in_words, rate_of
 from torture.features.walk.documents import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
 from torture.oracles.verdict.guarantee import Verdict

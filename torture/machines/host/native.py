@@ -12,8 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
-from torture.files import locked, whole_file
+from torture.files import CHECKOUT, locked, whole_file
 from torture.machines.host.abilities import run_host
 from torture.machines.host.scratch import own_cache_root
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import (
     BACKPORTS,
@@ -21,6 +20,7 @@ from torture.facts.linux.kernels import (
     why_unfit,
 )
 from torture.facts.zfs.versions import DEFAULT, PLANTED, ZfsVersion, zfs_version
+from torture.files import CHECKOUT
 
 RECIPES = CHECKOUT / "vmimages"
 

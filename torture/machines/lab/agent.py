@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 
 _AGENT_ANSWER_S = 15
 """A working agent answers in well under a second, even under emulation."""

@@ -20,8 +20,7 @@ from torture.machines.host.abilities import (
 from torture.machines.host.native import preload_library
 from torture.machines.host.scratch import PRIVATE
 from torture.machines.images import IMAGES, GuestImage, find
-from torture.machines.lab.domains import Disk, MachineSpec, TapInterface
-from torture.machines.lab.hypervisor import connect, embedded_root
+from torture.machines.lab.domains import Disk, MachineSpec, TapInterface, connect, embedded_root
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import (
     CHECKER_ADDRESS,
@@ -33,8 +32,7 @@ from torture.machines.lab.network import (
 )
 from torture.machines.lab.network.networks import BridgeNetwork, UserModeNetwork
 from torture.machines.lab.network.packets import PacketRecorder
-from torture.machines.lab.prepared_folders import PreparedFolders
-from torture.machines.lab.saved_states import WarmStates
+from torture.machines.lab.saved_states import PreparedFolders, WarmStates
 
 _BOOT_DEADLINE_S = 240
 _RESUME_DEADLINE_S = 60

@@ -15,7 +15,7 @@ from typing import Any
 
 from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.machines.lab.agent import Agent
 from torture.machines.lab.domains import (
     Disk,

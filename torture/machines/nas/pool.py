@@ -196,7 +196,7 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
 
 
 def shows_metadata_by_length(cell: Cell) -> bool:
-    """Whether a write's length separates metadata from data, as in `torture.facts.recording.roles`.
+    """Whether a write's length separates metadata from data, as in `torture.facts.recording.intent_log`.
 
     Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
     blocks and compressed blocks.

@@ -14,7 +14,7 @@ import nbd
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.documents import strictly
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 
 _CONNECT_DEADLINE_S = 10.0
 _POLL_MS = 100

@@ -14,17 +14,15 @@ from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
-from torture.facts.recording.intent_log import root_in
-from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.oracles.audit.commits import LATE_MS, Commits, Coverage, Groups
+from torture.facts.recording.intent_log import TXG_ROLES, Role, root_in
+from torture.oracles.audit.at_risk import AtRisk, Returned, at_risk_in, returns_in
+from torture.oracles.audit.commits import LATE_MS, Commits, Coverage, Groups, PhaseTracker
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
-from torture.oracles.audit.due.at_risk import AtRisk, Returned, at_risk_in, returns_in
-from torture.oracles.audit.due.durable import Completions, durable_in, overdue_in
+from torture.oracles.audit.durable import Completions, durable_in, overdue_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.log_contents import Contents, Logged
 from torture.oracles.audit.operations import Acknowledged, Operations
-from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed_data import Pointed, disks_in, find_pointed, places_of
 from torture.oracles.audit.vdevs.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.vdevs.members import Members
@@ -51,7 +49,7 @@ class AuditTerms:
     names_are_volatile: bool = False
     """Whether an acknowledgement covers only the blocks that it names."""
     length_shows_metadata: bool = True
-    """Whether a write's length distinguishes metadata from data (`torture.facts.recording.roles`)."""
+    """Whether a write's length distinguishes metadata from data (`intent_log.Role`)."""
     only_groups_write: bool = True
     """Whether only transaction groups and the ZIL write, and no resilver. Then a committed group vouches
     for everything before its first write, otherwise before its uberblock."""

@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from torture.facts.recording.events import Event, Kind, Recording
-from torture.facts.recording.intent_log import LogBlock, log_blocks_in
-from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
+from torture.facts.recording.intent_log import (
+    TXG_ROLES,
+    LogBlock,
+    Role,
+    log_blocks_in,
+    role_of,
+    txg_of,
+)
 from torture.oracles.audit.vdevs.members import Change, change_in
 
 FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)

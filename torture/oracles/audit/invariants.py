@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.facts.evidence.cut_document import AuditDocument, Phase
-from torture.oracles.audit.due.at_risk import AtRisk
+from torture.oracles.audit.at_risk import AtRisk
 
 
 class Invariant(StrEnum):
@@ -42,7 +42,7 @@ class Invariant(StrEnum):
     """All ZIL blocks of an operation are covered when its call returns, by the client's clock.
 
     The call returns some ms before the acknowledgement reaches the recording
-    (`torture.oracles.audit.due.at_risk`). A committed transaction group that began after the operation
+    (`torture.oracles.audit.at_risk`). A committed transaction group that began after the operation
     counts as well.
     """
     LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
@@ -67,7 +67,7 @@ class Invariant(StrEnum):
     (`torture.oracles.audit.vdevs.labels.Trims`).
     """
     COMPLETED_IS_DURABLE = "completed-is-durable"
-    """Completed requests of the client's disk are durable (`torture.oracles.audit.due.durable`)."""
+    """Completed requests of the client's disk are durable (`torture.oracles.audit.durable`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Soon after an acknowledgement a transaction group is written
     (`torture.oracles.audit.commits.LATE_MS`).

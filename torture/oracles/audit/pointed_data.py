@@ -31,8 +31,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from torture.facts.recording.events import Recording
-from torture.facts.recording.intent_log import Extent, PointedWrite
-from torture.facts.recording.roles import TXG_ROLES, Role
+from torture.facts.recording.intent_log import TXG_ROLES, Extent, PointedWrite, Role
 from torture.oracles.audit.disk_writes import FIRST_BLOCK_BYTES, DiskWrite
 from torture.oracles.audit.extents import sectors_of
 

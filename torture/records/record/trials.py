@@ -30,8 +30,7 @@ from torture.facts.evidence.documents import (
     field,
     replace,
 )
-from torture.facts.evidence.folder import AdministrationDocument
-from torture.facts.evidence.parts import Part, part_kinds
+from torture.facts.evidence.folder import AdministrationDocument, Part, part_kinds
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee, Verdict
 from torture.oracles.verdict.judgement import Judgement
 from torture.records.record.run_document import RunLayout

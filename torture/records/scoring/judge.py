@@ -37,16 +37,19 @@ from torture.facts.evidence.folder import (
     PROOF,
     Evidence,
     Step,
+    part_kinds,
 )
-from torture.facts.evidence.parts import part_kinds
 from torture.oracles.verdict.guarantee import Terms, Verdict, standing, worst, worst_or_none
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.repeated_requests import repeated_as_done
 from torture.records.record.trials import Origin
-from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding
-from torture.records.scoring.checkers.data_checker import check_data
-from torture.records.scoring.checkers.storage_checkers import (
+from torture.records.scoring.checkers import (
+    Checker,
+    Earlier,
+    Layer,
+    LayerFinding,
     check_administration,
+    check_data,
     check_filesystem,
     check_outage,
     check_pool,

@@ -9,7 +9,7 @@ from typing import Any
 
 from torture.discovery import offered
 from torture.facts.evidence.documents import plainly, strictly
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 from torture.records.tasks.protocol import Task
 
 

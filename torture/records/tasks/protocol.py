@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from torture.facts.evidence.documents import Struct
-from torture.facts.evidence.parts import Part
+from torture.facts.evidence.folder import Part
 
 
 class Task(Struct, frozen=True, kw_only=True, tag_field="kind"):

@@ -20,10 +20,10 @@ from torture.facts.recording.events import (
     load_recording,
 )
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
-from torture.records.record.outcome_in_words import outcome_in_full
 from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
+from torture.records.scoring.explanation import outcome_in_full
 from torture.trials.trial.shared.evidence_writer import pack, unpack_recordings
 
 

@@ -17,11 +17,10 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from torture.checkout import CHECKOUT
 from torture.discovery import extra_digests
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels
-from torture.files import point_link, try_lock
+from torture.files import CHECKOUT, point_link, try_lock
 from torture.machines.host.abilities import choose_accelerator, choose_network, version_of
 from torture.machines.images import find
 from torture.machines.lab.domains import processor_in_words

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from torture.facts.evidence.documents import Document, replace
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.machines.nas.pool import DIRTY_LABELS, FREE_LOG, TRIM
 
 _EARLIEST_SHARE_OF_LOAD = 0.25
@@ -122,7 +122,7 @@ _WEIGHTS_OF_DRAW_1 = {
 """In per cent. Each phase gets its share, and a quarter of the cuts finds a write in flight. Half
 of them wait for a transaction group, which is 5 s away at most. The intent log is never far.
 
-With these weights, 170 cuts fell in phases (`torture.oracles.audit.phases`). The rarest phases have
+With these weights, 170 cuts fell in phases (`torture.oracles.audit.commits`). The rarest phases have
 5 % of the cuts that can have them: a label written, a place of the intent log used again. An aim
 may strike beside its own step. The cut is then reported as the phase nearer to the uberblock: 1 of
 6 aims at reused blocks, 1 of 3 at several.

@@ -20,7 +20,7 @@ from torture.facts.evidence.folder import SPEC
 from torture.facts.recording.crash_state import DiskState, InFlight, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.records.tasks import drawn_origins

@@ -32,8 +32,8 @@ from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.trial_plan import draw_plan, plan_of
-from torture.trials.trial.client_load.loads import content_of
 from torture.trials.trial.courses import course_of
+from torture.trials.trial.loads import content_of
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders, WorkerSite
 

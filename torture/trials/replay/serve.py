@@ -16,7 +16,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE
 from torture.facts.recording.crash_state import (
@@ -29,6 +28,7 @@ from torture.facts.recording.crash_state import (
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
 from torture.facts.recording.model import count_crash_states
+from torture.files import CHECKOUT
 from torture.machines.host.native import shelf_plugin
 from torture.machines.host.scratch import Scratch, sandboxed
 from torture.machines.shelf.server import Shelf

@@ -24,9 +24,9 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.guarantee import UnreadableError
-from torture.records.scoring.checkers.storage_checkers import rounds_of
+from torture.records.scoring.checkers import rounds_of
 from torture.trials.plan.trial_plan import AdministrationCut
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import let_load_run
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Trial

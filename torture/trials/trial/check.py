@@ -14,9 +14,8 @@ from typing import Protocol
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import CHECK_STATE, Step
+from torture.facts.evidence.folder import CHECK_STATE, Completed, Step
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.model import keep_all
 from torture.machines.lab.machine import Machine

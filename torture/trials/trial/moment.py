@@ -10,7 +10,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 
 _BEGIN_DEADLINE_S = 10
 _EVENT_DEADLINE_S = 8.0

@@ -20,7 +20,7 @@ from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import OUTAGE, Outage
 from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.machines.nas import pool
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial

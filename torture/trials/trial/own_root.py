@@ -9,11 +9,10 @@ from torture.choices.matrix.cells import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Completed, Step
 from torture.machines.lab.machine import GuestDied, Machine
 from torture.oracles.verdict.boot_verdict import fsck_at_boot
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, run_script
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

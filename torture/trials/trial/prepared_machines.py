@@ -28,8 +28,8 @@ from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.model import keep_all
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.resume_failures import StateFault, fault_of_state
+from torture.machines.lab.saved_states import PreparedFolders
 from torture.machines.nas import pool
 from torture.machines.nas.settings import RELOAD_ZFS, parameters_script, volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF

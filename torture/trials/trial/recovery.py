@@ -13,8 +13,7 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Step
+from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Completed, Step
 from torture.facts.recording.certain_content import CertainContent
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -26,7 +25,7 @@ from torture.machines.nas import pool
 from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.mount import read_nas_log
 from torture.trials.trial.administer import ask
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

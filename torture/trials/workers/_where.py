@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.machines.host.abilities import version_of
 from torture.machines.lab.lab import Lab
 from torture.records.record.trials import Where

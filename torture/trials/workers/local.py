@@ -22,9 +22,9 @@ from typing import Any
 
 from msgspec import structs
 
-from torture.checkout import CHECKOUT
 from torture.discovery import EXTRA_VARIABLE
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.files import CHECKOUT
 from torture.machines.host.scratch import USER_NAMESPACES_HINT, sandboxed
 from torture.machines.lab.lab import Boot
 from torture.records.record.specs import TrialSpec

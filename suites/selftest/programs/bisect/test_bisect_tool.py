@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from suites.selftest.programs.launcher import LAUNCHER
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.features.bisect.asked_search import SuiteTrier
 from torture.features.bisect.search import PackagedVersions
+from torture.files import CHECKOUT
 
 
 def bisect(state: Path, *, good: str, bad: str) -> subprocess.CompletedProcess[str]:

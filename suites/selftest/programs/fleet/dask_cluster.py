@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Self
 
 from suites.selftest.programs.dask_stand_in import DIRECTIONS
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_for
 from torture.features.fleet.connection import AUTHORITY, CERTIFICATE, KEY, settings_in_words
+from torture.files import CHECKOUT
 
 _DEADLINE_S = 60
 WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")

@@ -17,10 +17,10 @@ from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.programs.ssh_server import SshServer, sshd_path
 from suites.selftest.unit.fake_workers import ASKED, specs_of
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.features.fleet.connection import connect
+from torture.files import CHECKOUT
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.schedules.fixed import FixedSchedule

@@ -13,10 +13,10 @@ import pytest
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.night.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.shards import Shard
 from torture.features.night.plan import Plan
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec

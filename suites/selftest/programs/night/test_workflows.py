@@ -20,10 +20,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from suites.selftest.programs.launcher import LAUNCHER
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.features.night.plan import Plan, night_parser
+from torture.files import CHECKOUT
 
 GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
 GITLAB = CHECKOUT / ".gitlab-ci.yml"

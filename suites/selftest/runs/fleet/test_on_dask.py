@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 from suites.selftest.programs.fleet.dask_cluster import Cluster
 from suites.selftest.runs.processes import Sandbox, commands_in, sandboxes_of
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.trials_file import read_records
-from torture.records.scoring.rejudge import rejudge
+from torture.records.scoring.score import rejudge
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 400

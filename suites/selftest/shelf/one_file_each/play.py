@@ -18,7 +18,7 @@ import msgspec
 from torture.choices.experiments import KNOWN_BUGS, trees_needed
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.facts.linux.kernels import Kernels
 from torture.facts.zfs.versions import ZfsVersion, zfs_version
 from torture.machines.images.recipes import read_recipe

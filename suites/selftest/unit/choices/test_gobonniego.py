@@ -15,9 +15,8 @@ from suites.selftest.unit.good_evidence import evidence
 from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.facts.evidence.folder import Completed, Evidence, Step, ToolOutput
 from torture.facts.evidence.ledger import Ledger
 from torture.oracles.verdict.applications.gobonniego_output import (
     End,

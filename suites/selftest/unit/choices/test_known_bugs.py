@@ -12,7 +12,6 @@ from fixtures.experiments import outcome_table, rows_of
 from fixtures.trees import chosen_trees, zfs_of_side
 from suites.knownbugs.conftest import patched_kernels
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.checkout import CHECKOUT
 from torture.choices.experiments import FAULTS, KNOWN_BUGS, trees_needed
 from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
 from torture.choices.matrix.cell_terms import guarantee_of
@@ -20,6 +19,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.linux.kernels import Kernels
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import zfs_version
+from torture.files import CHECKOUT
 from torture.machines.images.source_trees import ChosenSource, PatchSeries, read_zfs_tree
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import TrialRecord

@@ -8,10 +8,10 @@ import pytest
 
 from suites.selftest.recorded.axes_table import axes_table
 from suites.selftest.unit.every_cell import GROWING
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import AXES, CHOICES, Cell, cells_of
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
+from torture.files import CHECKOUT
 from torture.report.figures.wording import AXIS_TITLES, choice_in_words
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.facts.shelf_logs import Log, logs, payload
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.recording.events import (
     RECORD_BYTES,
@@ -31,6 +30,7 @@ from torture.facts.recording.events import (
     parse_event,
     read_events,
 )
+from torture.files import CHECKOUT
 
 CONTRACT = (CHECKOUT / "torture" / "machines" / "shelf" / "native" / "README.md").read_text()
 

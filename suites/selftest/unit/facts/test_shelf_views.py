@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import (
     CrashState,
@@ -24,6 +23,7 @@ from torture.facts.recording.crash_state import (
     read_crash_state,
     write_crash_state,
 )
+from torture.files import CHECKOUT
 
 CONTRACT = (CHECKOUT / "torture" / "machines" / "shelf" / "native" / "README.md").read_text()
 EXAMPLE: dict[str, Any] = next(

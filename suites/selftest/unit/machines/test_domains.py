@@ -12,7 +12,7 @@ from torture.choices.transports.iscsi import Iscsi
 from torture.choices.transports.protocol import DiskSource
 from torture.errors import HarnessError
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.features.speed.jobs.link import Link, slowed
+from torture.features.speed.jobs.jobs import Link, slowed
 from torture.machines.host.abilities import Accelerator
 from torture.machines.lab.domains import (
     Disk,

@@ -13,8 +13,8 @@ import libvirt
 import libvirt_qemu
 import pytest
 
-from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.files import CHECKOUT
 from torture.machines.lab.agent import Agent
 
 STEPS = CHECKOUT / "vmimages" / "guest" / "files" / "usr" / "lib" / "torture" / "steps"

@@ -16,9 +16,9 @@ from threading import Event, Thread, Timer
 import pytest
 
 from suites.selftest.unit.conftest import fake_tool
-from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.files import CHECKOUT
 from torture.machines.host.scratch import CACHE_VARIABLE
 from torture.machines.images import bases, cache, mirrors
 from torture.machines.images.build import GuestImage

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from torture.facts.evidence.ledger import STOP, Begin, Cut, Done, End, Hello, parse_ledger, reply_to
-from torture.machines.client.ledger_server import LedgerServer
+from torture.machines.lab.ledger_server import LedgerServer
 from vmimages.client.load import write
 from vmimages.client.load.storage import FileStorage
 

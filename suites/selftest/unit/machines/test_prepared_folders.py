@@ -12,8 +12,8 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.files import locked
-from torture.machines.lab import prepared_folders
-from torture.machines.lab.prepared_folders import PreparedFolders
+from torture.machines.lab import saved_states
+from torture.machines.lab.saved_states import PreparedFolders
 
 DAY_S = 86400
 
@@ -111,7 +111,7 @@ def test_a_use_is_a_use(tmp_path: Path) -> None:
 def test_the_last_used_stay_when_room_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared_folders, "_BYTES_MAX", 2500)
+    monkeypatch.setattr(saved_states, "_BYTES_MAX", 2500)
     folders = PreparedFolders(tmp_path)
     for key, days in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
         age(folders.ensure(key, make=content), days)

@@ -17,11 +17,11 @@ from typing import Any, cast
 
 import pytest
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.machines.client.ledger_server import LedgerServer
+from torture.files import CHECKOUT
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.agent import Agent
+from torture.machines.lab.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import ShelfStatus
 from torture.machines.shelf.server import Shelf

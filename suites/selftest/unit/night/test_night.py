@@ -16,7 +16,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.features.night.former_nights import (
+from torture.features.night.merge import (
     BEFORE,
     move_baseline,
     night_before,

@@ -15,7 +15,7 @@ from suites.selftest.unit.oracles.audit_scenes import Accused, Stage
 from torture.choices.experiments.protocol import Sight
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
+from torture.facts.recording.intent_log import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.scoring.detection import seen_by

@@ -17,8 +17,12 @@ from hypothesis import strategies as st
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock, zil_block
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.intent_log import log_blocks_in
-from torture.facts.recording.roles import EMBEDDED_CHECKSUM_MAGIC, ZIL_MAGIC_AT, Role
+from torture.facts.recording.intent_log import (
+    EMBEDDED_CHECKSUM_MAGIC,
+    ZIL_MAGIC_AT,
+    Role,
+    log_blocks_in,
+)
 from torture.oracles.audit.disk_writes import disk_writes_in
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder

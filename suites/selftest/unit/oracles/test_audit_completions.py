@@ -18,7 +18,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.recording.events import Kind
 from torture.facts.recording.intent_log import ChainPlace, log_blocks_in
-from torture.oracles.audit.due.durable import Completions
+from torture.oracles.audit.durable import Completions
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "zil-block.json"
 MIB = 1 << 20

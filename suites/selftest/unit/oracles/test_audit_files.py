@@ -15,7 +15,7 @@ from suites.selftest.unit.audit_story import (
 from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import FileKind, FileRequest, whole_sectors_of
-from torture.oracles.audit.due.durable import due_of_files
+from torture.oracles.audit.durable import due_of_files
 from vmimages.client.load.blocks import Encoder
 
 WRITE, COMMIT, NAME, RESIZE = FileKind.WRITE, FileKind.COMMIT, FileKind.NAME, FileKind.RESIZE

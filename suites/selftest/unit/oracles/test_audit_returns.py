@@ -12,7 +12,7 @@ from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
 from suites.selftest.unit.oracles.audit_scenes import Stage
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind
-from torture.oracles.audit.due.at_risk import AtRisk, Returned, returns_in
+from torture.oracles.audit.at_risk import AtRisk, Returned, returns_in
 from torture.oracles.audit.invariants import Finding, Invariant
 from vmimages.client.load.blocks import Encoder
 

@@ -9,10 +9,9 @@ import pytest
 from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence, ledger, readback
-from torture.checkout import CHECKOUT
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.folder import Completed, Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, conclude, together, with_words
 from torture.records.scoring.judge import judge

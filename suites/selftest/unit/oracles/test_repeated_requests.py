@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import evidence, ledger, readback
-from torture.checkout import CHECKOUT
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import (
     Begin,
@@ -22,6 +21,7 @@ from torture.facts.evidence.ledger import (
     Ledger,
     OperationKind,
 )
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.repeated_requests import (
     creations_that_met_their_file,

@@ -38,14 +38,14 @@ from torture.facts.evidence.folder import (
     Outage,
     Step,
     ToolOutput,
+    part_kinds,
 )
 from torture.facts.evidence.ledger import Begin, Failed, OperationKind
 from torture.facts.evidence.manifest import ManifestFinding
-from torture.facts.evidence.parts import part_kinds
 from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Judgement
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.checkers.storage_checkers import check_administration
+from torture.records.scoring.checkers import check_administration
 from torture.records.scoring.judge import judge
 
 DMESG = tool(Step.CHECK_DMESG, "kernel/log-replayed")

@@ -35,8 +35,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
-from torture.records.scoring.rejudge import rejudge, rejudge_trial
-from torture.records.scoring.score import score
+from torture.records.scoring.score import rejudge, rejudge_trial, score
 
 LIVES = "iscsi-standard-noslog-btrfs-nasonly"
 DIES = "iscsi-standard-noslog-btrfs-bothdie"

@@ -20,9 +20,8 @@ from torture.oracles.verdict.observations import (
     Window,
     conflict_in,
 )
-from torture.records.record.outcome_in_words import breaches_in_words
 from torture.records.record.trials import Absence, TrialRecord
-from torture.records.scoring.explanation import explanation_of, next_commands
+from torture.records.scoring.explanation import breaches_in_words, explanation_of, next_commands
 from torture.records.scoring.judge import judge
 from torture.records.scoring.score import score
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from suites.selftest.recorded.json_schemas import DOCUMENTS, FOLDER, schemas
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE, read_run_document
 from torture.records.record.trials import Origin

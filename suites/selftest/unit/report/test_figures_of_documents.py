@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import FATE, cells_of
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import in_words, rate_of
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.reading.store import Store

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.report.count_published import counts_of
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import DEFAULTS, Cell
 from torture.features.speed.tasks import MEASURED
 from torture.features.walk.surveys import Walked
 from torture.features.walk.tasks import WALKED
+from torture.files import CHECKOUT
 from torture.records.record.run_document import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records

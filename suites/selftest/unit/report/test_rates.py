@@ -20,7 +20,7 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.wording import unknown_in_words
-from torture.report.terminal.outcome_table import (
+from torture.report.terminal import (
     effort_line,
     fallen_lines,
     outcome_table,

@@ -24,7 +24,7 @@ from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.reading.runs import find_run, folder_in_words
 from torture.report.reading.text import shell_word
-from torture.report.terminal.outcome_table import (
+from torture.report.terminal import (
     outcome_table,
     print_cell_comparison,
     print_run_comparison,

@@ -16,11 +16,11 @@ import pytest
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.choices import why_different_there
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.trials import TrialRecord

@@ -21,7 +21,7 @@ from torture.report.figures.wording import latency_in_words, speed_in_words
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.report.reading.tally import Worth
-from torture.report.terminal.outcome_table import outage_lines
+from torture.report.terminal import outage_lines
 
 CELL = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 OTHER = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from fixtures.early_options import asks_for_dask
-from torture.checkout import CHECKOUT
+from torture.files import CHECKOUT
 from torture.setup import provision
 from torture.setup.provision import CONSTRAINTS, ENVIRONMENT, read_project
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.files import CHECKOUT
 from torture.machines.images import IMAGES, GuestImage
 from torture.setup import doctor
 from torture.setup.doctor import Finding, State, can_run, find_all, in_words, lack, note, ok

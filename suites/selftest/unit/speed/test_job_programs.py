@@ -16,7 +16,7 @@ import pytest
 
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.features.speed.jobs.jobs import (
     MEMORY_MIB,
     JobEnd,

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.features.speed.jobs.jobs import (
     Pattern,
@@ -21,6 +20,7 @@ from torture.features.speed.jobs.jobs import (
     gobonniego_options,
     parse_fio,
 )
+from torture.files import CHECKOUT
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 
 _REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()

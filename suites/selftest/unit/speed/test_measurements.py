@@ -13,11 +13,9 @@ from unittest.mock import Mock
 import pytest
 from msgspec import structs
 
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.evidence.folder import SPEC, Completed, write_document
 from torture.facts.recording.disks import Profile
 from torture.features.speed.documents import (
     MeasuredDocument,
@@ -25,8 +23,7 @@ from torture.features.speed.documents import (
     MeasuredPlace,
 )
 from torture.features.speed.draws import draw_measured
-from torture.features.speed.jobs.jobs import JobEnd, SpeedJob, parse_fio
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import JobEnd, Link, SpeedJob, parse_fio
 from torture.features.speed.run import jobs_run, measurement
 from torture.features.speed.run.job_programs import Target
 from torture.features.speed.run.jobs_run import (
@@ -35,6 +32,7 @@ from torture.features.speed.run.jobs_run import (
     run_unmodelled,
 )
 from torture.features.speed.tasks import MEASURED, MeasureOrder
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord

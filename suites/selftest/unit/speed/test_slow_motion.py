@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from torture.facts.recording.disks import Profile
-from torture.features.speed.jobs.jobs import JobEnd, SpeedJob
-from torture.features.speed.jobs.link import Link, slowed
+from torture.features.speed.jobs.jobs import JobEnd, Link, SpeedJob, slowed
 from torture.features.speed.jobs.slow_motion import (
     SHARE_MAX,
     SLOWEST,

@@ -18,8 +18,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.axes.pool_disks import SlogClass
 from torture.features.speed.documents import MeasuredDocument, MeasuredJob
 from torture.features.speed.draws import draw_measured
-from torture.features.speed.jobs.jobs import SpeedJob
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import Link, SpeedJob
 from torture.features.speed.jobs.published import R4 as PUBLISHED_R4
 from torture.features.speed.jobs.published import TABLES, FigureKind, Ours, PublishedTable
 from torture.features.speed.tasks import MEASURED, MeasureOrder

@@ -19,12 +19,11 @@ from torture.choices.workloads import AXIS
 from torture.choices.workloads.fio import JOB_FILE, must_be_verifiable
 from torture.choices.workloads.protocol import Brought, Command, Place
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.evidence.folder import SPEC, Completed, write_document
 from torture.machines.lab.agent import Agent
 from torture.trials.plan.draw import draw_trials
 from torture.trials.replay.replay import replay
-from torture.trials.trial.client_load.loads import brought_program, brought_text, content_of
+from torture.trials.trial.loads import brought_program, brought_text, content_of
 
 BENCH = Cell.parse("iscsi-always-noslog-ext4-gobonniego-bothdie")
 OWN_FIO = Cell.parse("iscsi-always-noslog-ext4-fio_own-bothdie")

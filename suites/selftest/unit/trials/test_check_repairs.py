@@ -9,8 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Completed, Step
 from torture.trials.trial import check
 
 REPAIR, CHECK = ("mend", "/dev/vdb"), ("look", "/dev/vdb")

@@ -24,7 +24,7 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Origin
 from torture.records.scoring.detection import detect
 from torture.records.scoring.judge import judge
-from torture.trials.trial.confirm import confirm
+from torture.trials.trial.cut import confirm
 
 MADE = Confirmation(
     finding="acknowledged-is-durable at event 7", event=7, t_ms=20.0, marks=2, acknowledged=1,

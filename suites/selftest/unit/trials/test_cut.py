@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Kind
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.machines.nas import pool
 from torture.machines.shelf.control import FreezeOn
 from torture.records.record.specs import DRAW
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
-from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.promises.proof import Detour
 

@@ -16,8 +16,8 @@ from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.volumes import VolumeOptions
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.completed_command import Completed
-from torture.machines.lab.prepared_folders import PreparedFolders
+from torture.facts.evidence.folder import Completed
+from torture.machines.lab.saved_states import PreparedFolders
 from torture.machines.nas.pool import pool_disks, wait_for_disks_script
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial import prepared_machines

@@ -14,8 +14,7 @@ from typing import Any, cast
 import pytest
 
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import OUTAGE
+from torture.facts.evidence.folder import OUTAGE, Completed
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import DiskRefused, Machine, MachineFailed
 from torture.oracles.verdict.mount import KERNEL_DEATH

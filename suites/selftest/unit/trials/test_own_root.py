@@ -14,8 +14,7 @@ from suites.selftest.unit.choices.test_boot import DOWN, UP
 from torture.choices.filesystems import AXIS
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Completed, Step
 from torture.machines.lab.machine import GuestDied
 from torture.trials.trial import own_root
 from torture.trials.trial.outage import BrokenOff, keep_outage

@@ -16,7 +16,7 @@ from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import AXES, Cell
 from torture.choices.matrix.choices import why_different_there
 from torture.choices.workloads.protocol import Brought, Place
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.plan.draw import draw_planted, moved

@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from suites.selftest.unit.fake_workers import FakeSite, record_of
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import (
@@ -23,6 +22,7 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.events import load_recording, verify_payloads
+from torture.files import CHECKOUT
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec

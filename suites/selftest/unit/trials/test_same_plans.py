@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.every_cell import GROWING
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import TRANSPORT, Cell, cells_of
 from torture.choices.matrix.choices import parse_choices
 from torture.facts.axes.axis import FORMER_NAMES, Former
 from torture.facts.axes.sweeps import Matrix
+from torture.files import CHECKOUT
 from torture.machines.nas.pool import pool_disks
 from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.specs import DRAW, DRAWS, TrialSpec, draw_seed

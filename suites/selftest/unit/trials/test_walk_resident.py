@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
+from torture.facts.evidence.folder import Completed
 from torture.trials.trial.shared import resident
 from torture.trials.trial.shared.resident import ResidentProgram, StorageFailed
 

@@ -12,7 +12,7 @@ import pytest
 
 from suites.selftest.unit.walk.test_walk_engines import engines_of
 from torture.errors import HarnessError
-from torture.features.walk import losses as losses_module
+from torture.features.walk import judging as losses_module
 from torture.features.walk import walker as walker_module
 from torture.features.walk.documents import WalkDocument, WalkEngine
 from torture.features.walk.engines.engine import Ranges, Recovered

@@ -13,10 +13,10 @@ from rich.console import Console
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import figures_of as run_figures
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.features.walk.documents import WalkDocument
 from torture.features.walk.tasks import WALKED
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
@@ -27,7 +27,7 @@ from torture.report.figures.versus import compare_runs
 from torture.report.page.render import render_page
 from torture.report.reading import counting_rules
 from torture.report.reading.store import Store
-from torture.report.terminal.outcome_table import EXIT_WORSE, outcome_table, print_run_comparison
+from torture.report.terminal import EXIT_WORSE, outcome_table, print_run_comparison
 
 SAFE = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

@@ -12,7 +12,7 @@ import pytest
 from suites.selftest.unit.facts.shelf_logs import SECTOR, Log
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import DATA, Kind, RecordedDisk, Recording
-from torture.facts.recording.roles import CHECKSUM_BYTES, EMBEDDED_CHECKSUM_MAGIC, LABEL_BYTES
+from torture.facts.recording.intent_log import CHECKSUM_BYTES, EMBEDDED_CHECKSUM_MAGIC, LABEL_BYTES
 from torture.features.walk.states.origins import lengths_of_labels
 from torture.features.walk.states.states import states_with_torn_labels
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from suites.selftest.unit.examples import examples
-from torture.checkout import CHECKOUT
 from torture.choices.administration.protocol import Moment
 from torture.choices.experiments import FAULTS
 from torture.choices.matrix.cells import Cell
@@ -31,7 +30,7 @@ from torture.features.walk.engines.engine import (
     grains_with_data,
     recovered_of,
 )
-from torture.features.walk.losses import Dropped, fewest, smallest
+from torture.features.walk.judging import Dropped, fewest, smallest
 from torture.features.walk.states.states import DistinctState
 from torture.features.walk.tasks import WALKED, Walk
 from torture.features.walk.walk import (
@@ -40,6 +39,7 @@ from torture.features.walk.walk import (
     why_not_walked,
 )
 from torture.features.walk.walk_values import Around, FirstEnd, PoolHealth, StateVerdict
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.cut_plan import Aim

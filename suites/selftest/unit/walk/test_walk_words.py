@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import Role
 from torture.features.walk.documents import DroppedWrite, SetsTaken, WalkDocument, WalkedLoss
 from torture.features.walk.words import layer_of, walk_in_words
 

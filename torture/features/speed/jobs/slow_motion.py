@@ -20,8 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from torture.facts.recording.disks import Profile
-from torture.features.speed.jobs.jobs import JobEnd, Pattern, SpeedJob
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import JobEnd, Link, Pattern, SpeedJob
 
 SHARE_MAX = 0.1
 """The emulator's share in a figure, at most: a larger one is the emulator's figure."""

@@ -28,8 +28,7 @@ from typing import Self
 from torture.facts.evidence import documents
 from torture.facts.evidence.documents import Count, Document, Measure
 from torture.facts.recording.events import WRITE_COMPLETES, Event, Kind, Recording
-from torture.facts.recording.intent_log import Extent, log_blocks_in, next_extents_in
-from torture.facts.recording.roles import Role, role_of
+from torture.facts.recording.intent_log import Extent, Role, log_blocks_in, next_extents_in, role_of
 
 _FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
 """The disk's offset of address 0: behind the partition's start, two labels and the boot block

@@ -14,8 +14,7 @@ from torture.choices.workloads.gobonniego import NAME, PROGRAM
 from torture.choices.workloads.protocol import Brought
 from torture.errors import HarnessError
 from torture.facts.axes.pool_disks import Layout
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Completed, Step
 from torture.facts.recording.events import load_part
 from torture.features.speed.documents import MeasuredJob
 from torture.features.speed.jobs.jobs import (
@@ -36,7 +35,7 @@ from torture.machines.nas.pool import log_disks, pool_disks
 from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 from torture.oracles.verdict.guarantee import UnreadableError
-from torture.trials.trial.client_load.loads import content_of
+from torture.trials.trial.loads import content_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 
 SETTLING_MAX = 10

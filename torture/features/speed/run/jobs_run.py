@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from torture.facts.recording.disks import Profile
 from torture.features.speed.documents import MeasuredJob
-from torture.features.speed.jobs.jobs import JobEnd, SpeedJob
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import JobEnd, Link, SpeedJob
 from torture.features.speed.jobs.slow_motion import (
     SHARE_MAX,
     first_slow_motion,

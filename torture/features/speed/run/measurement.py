@@ -16,8 +16,7 @@ from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.features.speed.documents import MeasuredDocument, MeasuredPlace
-from torture.features.speed.jobs.jobs import MEMORY_MIB
-from torture.features.speed.jobs.link import Link, slowed
+from torture.features.speed.jobs.jobs import MEMORY_MIB, Link, slowed
 from torture.features.speed.jobs.slow_motion import (
     CLIENT_TIMERS,
     NAS_TIMERS,

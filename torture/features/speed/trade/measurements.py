@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from torture.choices.matrix.cells import Cell
 from torture.features.speed.documents import MeasuredDocument, MeasuredJob, MeasuredPlace
-from torture.features.speed.jobs.jobs import Pattern, SpeedJob
-from torture.features.speed.jobs.link import Link
+from torture.features.speed.jobs.jobs import Link, Pattern, SpeedJob
 from torture.features.speed.jobs.slow_motion import SHARE_MAX, Estimate, mean_of, ratio_of
 from torture.features.speed.tasks import MEASURED
 from torture.records.record.trials import TrialRecord

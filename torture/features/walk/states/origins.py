@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.intent_log import CHECKSUM_BYTES, LABEL_BYTES, Role, role_of
 from torture.facts.recording.layers import ZEROES, Layers, Piece
-from torture.facts.recording.roles import CHECKSUM_BYTES, LABEL_BYTES, Role, role_of
 
 
 def lengths_of_labels(recording: Recording) -> dict[int, int]:

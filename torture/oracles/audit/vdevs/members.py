@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from torture.facts.recording.events import Event, RecordedDisk
-from torture.facts.recording.roles import LABEL_BYTES, Role, role_of, txg_of
+from torture.facts.recording.intent_log import LABEL_BYTES, Role, role_of, txg_of
 
 _AREA_BYTES = 256 * 1024
 _LABEL_AT = 16 * 1024

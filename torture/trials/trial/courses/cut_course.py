@@ -15,7 +15,6 @@ from torture.machines.lab.machine import Machine
 from torture.records.tasks.cut_task import Cut
 from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
-from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.cut import (
     KeptCut,
@@ -23,6 +22,7 @@ from torture.trials.trial.cut import (
     keep_return,
     keep_second_cut,
 )
+from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import fail_link, keep_outage
 from torture.trials.trial.own_root import keep_loss_of_root

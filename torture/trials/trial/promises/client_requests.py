@@ -22,7 +22,7 @@ from torture.facts.recording.events import Kind
 from torture.facts.wire.files_on_wire import FileWire
 from torture.files import write_whole
 from torture.machines.lab.machine import Machine
-from torture.oracles.audit.due.durable import Completions
+from torture.oracles.audit.durable import Completions
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial

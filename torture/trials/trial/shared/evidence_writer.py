@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import RECORDINGS, Step, ToolOutput, append_tool, write_document
+from torture.facts.evidence.folder import (
+    RECORDINGS,
+    Completed,
+    Step,
+    ToolOutput,
+    append_tool,
+    write_document,
+)
 from torture.machines.lab.machine import Machine
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord

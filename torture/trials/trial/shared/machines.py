@@ -26,9 +26,9 @@ from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import LEDGER
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
-from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.lab.domains import Disk, MachineSpec
 from torture.machines.lab.lab import Lab
+from torture.machines.lab.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import pool_disks, that_takes_time_to_read
 from torture.machines.nas.settings import RELOAD_ZFS, parameters_script, volume_options_of

@@ -17,8 +17,7 @@ from typing import Any
 
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
-from torture.facts.evidence.completed_command import Completed
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Completed, Step
 from torture.facts.evidence.ledger import PORT_NAME
 from torture.machines.lab.machine import Machine, MachineFailed
 

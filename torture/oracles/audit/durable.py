@@ -42,8 +42,7 @@ from torture.facts.evidence.requests import (
     load_sectors_in,
 )
 from torture.facts.recording.events import Event, Recording
-from torture.facts.recording.intent_log import LogBlock, PointedWrite
-from torture.facts.recording.roles import Role
+from torture.facts.recording.intent_log import LogBlock, PointedWrite, Role
 from torture.oracles.audit.commits import Coverage, Groups
 from torture.oracles.audit.disk_writes import DiskWrite
 from torture.oracles.audit.extents import sectors_of

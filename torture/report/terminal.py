@@ -21,7 +21,7 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import rewrite_records
-from torture.records.scoring.rejudge import Rejudged
+from torture.records.scoring.score import Rejudged
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.pairs import Pair, compare_cells, pair_in_words

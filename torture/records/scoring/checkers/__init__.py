@@ -1,1 +1,0 @@
-"""One checker for each layer: each judges alone, and the judge merges their findings."""

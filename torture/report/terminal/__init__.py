@@ -1,1 +1,0 @@
-"""Tables and lines for a terminal."""
