@@ -20,7 +20,7 @@ from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut
 from torture.records.tasks.protocol import Task
 from torture.trials.plan.draw import draw_planted, moved
 

@@ -23,8 +23,8 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import rewrite_records
 from torture.records.scoring.score import Rejudged
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.cut_tables import Fallen
 from torture.report.figures.pairs import Pair, compare_cells, pair_in_words
+from torture.report.figures.tables import Fallen
 from torture.report.figures.versus import compare_runs
 from torture.report.figures.wording import difference_in_words, unknown_in_words
 from torture.report.reading.store import Store

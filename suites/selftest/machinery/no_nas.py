@@ -28,8 +28,8 @@ from torture.trials.trial.check import check
 from torture.trials.trial.cut import keep_cut
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.setup import attach, prepare_disk, run_script, start_loads
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 FILESYSTEMS = ("ext4", "btrfs")
 SOUND_CUTS, IGNORING_CUTS = 1, 1

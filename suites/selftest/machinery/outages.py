@@ -18,8 +18,8 @@ from torture.machines.lab.machine import Machine
 from torture.records.scoring.score import score
 from torture.trials.trial import recovery
 from torture.trials.trial.outage import keep_outage
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _ZPOOLS = {
     "hung": "sleep 600",

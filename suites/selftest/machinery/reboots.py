@@ -26,8 +26,8 @@ from torture.machines.nas.settings import volume_options_of
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import run_script, set_up_nas
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048

@@ -35,8 +35,8 @@ from torture.shell import wait_for_path
 from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.promises.proof import prove
 from torture.trials.trial.setup import plant
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torture.facts.zfs import versions
-from torture.machines.images import assemble, bases, mirrors, recipes
+from torture.machines.images import assemble, bases, recipes
 from torture.machines.images.cache import Cache
 
 INDEX_TARGETS = """\
@@ -86,7 +86,7 @@ def fake_tool(folder: Path, name: str, script: str) -> None:
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder before all others in PATH, where apt knows one mirror."""
     folder = tmp_path / "bin"
-    monkeypatch.delenv(mirrors.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(bases.MIRROR_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(bases, "_contained", list)
     monkeypatch.setattr(bases, "_mode", lambda: "root")

@@ -35,7 +35,7 @@ from torture.features.walk.states.states import distinct_states, drawn
 from torture.machines.images.source_trees import choose_zfs
 from torture.machines.nas.pool import pool_disks
 from torture.trials.plan.draw import draw_planted
-from torture.trials.trial.shared.evidence_writer import unpack_recordings
+from torture.trials.trial.shared.resident import unpack_recordings
 
 _FAULT = "zil-nocacheflush"
 """A trial with any planted fault keeps its recording."""

@@ -10,9 +10,18 @@ is lost although the client did all it could. Around a small O_DSYNC write `fs/n
 
 Modes are the mount's, and with `noserverino` each name has an inode number of its own.
 mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here takes.
+
+Files over SMB 3.1.1: Samba on a dataset, mounted by the client's own kernel.
+
+A flush is an fsync of the file, as `strict sync` is on by default (smb.conf(5); Samba
+source3/smbd/smb2_flush.c). A write with the write-through flag is followed by an fsync before its answer
+(source3/smbd/smb2_write.c). The server syncs no rename, and the client's flush of a directory does
+nothing: theory promises what it does with ksmbd (`torture/choices/transports/smb.py`).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.transports.protocol import Attachment, OfDataset, Traits, Transport
@@ -81,11 +90,45 @@ ksmbd.mountd
         )
 
 
-CHOICE: Choice[Transport] = Choice(
-    name="smb",
-    value=Smb(),
-    words="SMB",
-    explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
-    joins=frozenset({Sweep.EVERY_TRANSPORT}),
-    place=60,
+class Samba(Smb):
+    """One share, open to every user: each of them is root."""
+
+    traits = replace(Smb.traits, nas_image="nas_samba")
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """The configuration, and the server."""
+        return f"""set -eu
+cat > /etc/samba/smb.conf << 'END'
+{GLOBAL}
+    server role = standalone server
+    guest account = root
+    smb ports = 445
+    disable netbios = yes
+    load printers = no
+    printing = bsd
+    log level = 0
+{SHARE}
+END
+mkdir -p /run/samba /var/log/samba
+smbd --daemon
+"""
+
+
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="smb",
+        value=Smb(),
+        words="SMB",
+        explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=60,
+    ),
+    Choice(
+        name="samba",
+        value=Samba(),
+        words="SMB (Samba)",
+        explained="Samba, files directly; mounted by the client itself (3.1.1, `hard`)",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=61,
+    ),
 )

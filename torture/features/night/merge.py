@@ -25,9 +25,8 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
-from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.runs import find_run, find_runs
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 from torture.report.reading.text import escaped
 from torture.report.write import BuiltReport, build_report
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torture.features.speed.run.measurement import measure
 from torture.features.speed.tasks import MeasureOrder
 from torture.trials.trial.courses.protocol import Course
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 
 def _measure(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

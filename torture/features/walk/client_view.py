@@ -26,9 +26,8 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.check import check
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import ResidentProgram, storage_must
+from torture.trials.trial.shared.resident import EvidenceWriter, ResidentProgram, storage_must
 
 _START_DEADLINE_S = 60
 

@@ -18,8 +18,8 @@ from torture.trials.trial.courses.cut_course import cut_and_recover
 from torture.trials.trial.courses.protocol import Course, Progress
 from torture.trials.trial.courses.replay_course import recover_again
 from torture.trials.trial.cut import KeptCut, keep_earlier_cut
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 
 def _cut_and_walk(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

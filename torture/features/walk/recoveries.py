@@ -25,9 +25,8 @@ from torture.machines.lab.machine import GuestDied
 from torture.oracles.verdict.pool_tools.zpool import parse_status
 from torture.trials.trial.check import check
 from torture.trials.trial.recovery import bring_nas_back, observe_status
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import StorageFailed
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 
 class How(StrEnum):

@@ -37,9 +37,8 @@ from torture.features.walk.walker import Walker
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
 from torture.trials.trial.administer import issued_seq_in
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
-from torture.trials.trial.shared.resident import StorageFailed
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""

@@ -16,7 +16,7 @@ from typing import Any
 from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import Completed
-from torture.machines.lab.agent import Agent
+from torture.machines.lab.agent import Agent, StartRefused
 from torture.machines.lab.domains import (
     Disk,
     MachineSpec,
@@ -26,7 +26,6 @@ from torture.machines.lab.domains import (
     overlay_xml,
     with_console,
 )
-from torture.machines.lab.resume_failures import StartRefused
 from torture.oracles.verdict.boot_verdict import end_of_console
 from torture.oracles.verdict.mount import KERNEL_DEATH
 

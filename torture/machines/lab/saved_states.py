@@ -21,9 +21,9 @@ from torture.errors import HarnessError
 from torture.files import locked, whole_file
 from torture.machines.host.abilities import Accelerator
 from torture.machines.host.scratch import own_cache_root
+from torture.machines.lab.agent import StateFault, fault_of_state
 from torture.machines.lab.domains import MachineSpec, domain_xml
 from torture.machines.lab.machine import Machine
-from torture.machines.lab.resume_failures import StateFault, fault_of_state
 
 _BOOT_AND_SAVE_DEADLINE_S = 300
 _UNUSED_DAYS_MAX = 14

@@ -12,9 +12,8 @@ from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.evidence.documents import strictly
 from torture.records.record.trials import Origin, known_origins
 from torture.records.tasks import as_json, drawn_origins, task_of
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut, Replay
 from torture.records.tasks.protocol import Task
-from torture.records.tasks.replay_task import Replay
 
 DRAW = 3
 """The version of a seed's draws. It grows when seeds draw other cuts or survivors; old specs keep

@@ -1,14 +1,21 @@
-"""Every trial of the draw, in that order, whatever their verdicts; an empty cut is drawn again."""
+"""Every trial of the draw, in that order, whatever their verdicts; an empty cut is drawn again.
+
+One trial of an earlier run again, under its own name.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from torture.choices.matrix.cells import Cell
 from torture.records.record.specs import DRAWN_AGAIN_MAX, TrialSpec, drawn_again
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
+from torture.records.tasks.core_tasks import Replay
+from torture.records.tasks.protocol import Task
 
 
 class FixedSchedule:
@@ -80,4 +87,41 @@ def _order(asked: str) -> ScheduleOrder:
     return ScheduleOrder(make=FixedSchedule)
 
 
-SCHEDULE = ScheduleKind(name="fixed", words="as many trials as --trials", order=_order)
+class ReplaySchedule(FixedSchedule):
+    """A schedule of one trial, which repeats another. Raises `ValueError` for one that does not."""
+
+    def __init__(self, spec: TrialSpec) -> None:
+        if spec.origin == Origin.LIVE:
+            raise ValueError(f"{spec.trial} repeats no trial")
+        super().__init__([spec])
+        self._spec = spec
+
+    def in_words(self) -> str:
+        """The repeated trial, e.g. `replay of iscsi-always-lying-btrfs-bothdie.0000-...`."""
+        return f"{self._spec.origin} of {self._spec.repeats}"
+
+
+def repeat(
+    spec: TrialSpec, *, evidence: Path, origin: Origin, task: Task | None = None
+) -> TrialSpec:
+    """The same trial again: from its recording in that folder, or (`Origin.RERUN`) from its seed.
+
+    `task`: that with the recording; by default its replay. From the seed it is always the first one.
+    """
+    return replace(
+        spec,
+        origin=origin,
+        repeats=spec.trial,
+        replay_of=str(evidence),
+        task=(task or Replay()) if origin == Origin.REPLAY else spec.task,
+    )
+
+
+def _refuse(_asked: str) -> ScheduleOrder:
+    raise ValueError("a trial is replayed by tools/replay EVIDENCE, in a run of its own")
+
+
+SCHEDULES = (
+    ScheduleKind(name="fixed", words="as many trials as --trials", order=_order),
+    ScheduleKind(name="replay", words="a trial again, by tools/replay only", order=_refuse),
+)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from torture.oracles.verdict.guarantee import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.cut_tables import Fallen
+from torture.report.figures.tables import Fallen
 from torture.report.figures.wording import duration_in_words
 from torture.report.page.vega import (
     TEXT,

@@ -41,9 +41,9 @@ from torture.report.figures.answer import (
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.cut_tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
 from torture.report.figures.pairs import Pair, axes_rank, compared, grid_of, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
+from torture.report.figures.tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
 from torture.report.figures.wording import (
     AXIS_TITLES,
     audit_in_words,

@@ -24,7 +24,7 @@ from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.explanation import outcome_in_full
-from torture.trials.trial.shared.evidence_writer import pack, unpack_recordings
+from torture.trials.trial.shared.resident import pack, unpack_recordings
 
 
 class EvidencePolicy(StrEnum):

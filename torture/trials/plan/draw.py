@@ -12,7 +12,7 @@ from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut
 from torture.records.tasks.protocol import Task
 
 

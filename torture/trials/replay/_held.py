@@ -25,9 +25,8 @@ from torture.trials.replay.serve import REFUSED
 from torture.trials.trial.courses.replay_course import recovered_state
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import attach_again
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter, unpack_recordings
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import PATIENCE_S
+from torture.trials.trial.shared.resident import PATIENCE_S, EvidenceWriter, unpack_recordings
 
 NAS, CLIENT = "nas", "client"
 _SHELL = "while :; do setsid --ctty --wait bash --norc -i <> /dev/ttyS0 >&0 2>&1; done"

@@ -26,7 +26,7 @@ from torture.records.record.run_document import RunDocument, RunLayout, read_run
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import index_in, read_records
-from torture.records.schedules.replay import ReplaySchedule, repeat
+from torture.records.schedules.fixed import ReplaySchedule, repeat
 from torture.records.tasks.protocol import Task
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy

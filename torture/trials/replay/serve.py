@@ -32,7 +32,7 @@ from torture.files import CHECKOUT
 from torture.machines.host.native import shelf_plugin
 from torture.machines.host.scratch import Scratch, sandboxed
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.shared.evidence_writer import unpack_recordings
+from torture.trials.trial.shared.resident import unpack_recordings
 
 _MIB = 1024 * 1024
 _SERVED_STATE = "served.view.json"

@@ -28,8 +28,8 @@ from torture.records.scoring.checkers import rounds_of
 from torture.trials.plan.trial_plan import AdministrationCut
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import let_load_run
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _EVENT_DEADLINE_S = 20.0
 _END_DEADLINE_S = 90.0

@@ -25,9 +25,13 @@ from torture.trials.trial.cut import keep_later_life
 from torture.trials.trial.own_root import boots
 from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import PATIENCE_S, StorageFailed, must_have_ended
+from torture.trials.trial.shared.resident import (
+    PATIENCE_S,
+    EvidenceWriter,
+    StorageFailed,
+    must_have_ended,
+)
 
 _SYNC_DEADLINE_S = 120
 _MOUNT_DEADLINE_S = 300

@@ -45,8 +45,8 @@ from torture.trials.trial.loads import Loads
 from torture.trials.trial.promises.client_requests import completions_before
 from torture.trials.trial.promises.proof import not_in_effect
 from torture.trials.trial.recovery import NasBack
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 
 def confirm(

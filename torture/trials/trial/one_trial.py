@@ -17,8 +17,8 @@ from torture.records.record.trials import TrialRecord
 from torture.records.scoring.score import inconclusive, score_with_manifest
 from torture.trials.trial.courses import course_of
 from torture.trials.trial.outage import BrokenOff
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter, archive_recordings
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter, archive_recordings
 
 
 def run_trial(

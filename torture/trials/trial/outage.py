@@ -22,9 +22,8 @@ from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.machines.nas import pool
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.setup import plant, wait_for_disks
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import must_not_hang, storage_must
+from torture.trials.trial.shared.resident import EvidenceWriter, must_not_hang, storage_must
 
 _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30

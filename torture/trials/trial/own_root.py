@@ -15,8 +15,8 @@ from torture.oracles.verdict.boot_verdict import fsck_at_boot
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, run_script
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _MAKE_DEADLINE_S = 120
 _COPY_DEADLINE_S = 300

@@ -26,16 +26,16 @@ from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.model import keep_all
+from torture.machines.lab.agent import StateFault, fault_of_state
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.lab.resume_failures import StateFault, fault_of_state
 from torture.machines.lab.saved_states import PreparedFolders
 from torture.machines.nas import pool
 from torture.machines.nas.settings import RELOAD_ZFS, parameters_script, volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut
 from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.own_root import install_script, moved_onto_disk
 from torture.trials.trial.promises.client_requests import listen_on_wire
@@ -48,8 +48,8 @@ from torture.trials.trial.setup import (
     set_up_nas,
     settle,
 )
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"

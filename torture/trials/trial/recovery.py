@@ -28,10 +28,10 @@ from torture.trials.trial.administer import ask
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
 from torture.trials.trial.shared.resident import (
     PATIENCE_S,
+    EvidenceWriter,
     StorageFailed,
     must_have_ended,
     storage_must,

@@ -13,9 +13,8 @@ from torture.machines.nas import pool
 from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
 from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.loads import Loads, content_of
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import must_not_hang, storage_must
+from torture.trials.trial.shared.resident import EvidenceWriter, must_not_hang, storage_must
 
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60

@@ -11,7 +11,7 @@ import pytest
 
 from suites.selftest.unit.conftest import APT_CONFIG, INDEX_TARGETS, RECIPE, fake_tool
 from torture.errors import HarnessError
-from torture.machines.images import assemble, build, mirrors, recipes
+from torture.machines.images import assemble, bases, build, recipes
 from torture.machines.images.recipes import read_recipe
 
 FOLLOWS = 'follows_zfs = true\npackages = ["udev"]\nfiles = ["one/files"]\n'
@@ -19,7 +19,7 @@ FOLLOWS = 'follows_zfs = true\npackages = ["udev"]\nfiles = ["one/files"]\n'
 
 class TestMirrors:
     def test_only_debians_own_archives_are_taken_each_pocket_once(self) -> None:
-        assert mirrors.parse_index_targets(INDEX_TARGETS) == [
+        assert bases.parse_index_targets(INDEX_TARGETS) == [
             ("http://mirror.invalid/debian/", ""),
             ("http://mirror.invalid/debian/", "-updates"),
             ("http://mirror.invalid/debian-security/", "-security"),
@@ -27,11 +27,11 @@ class TestMirrors:
 
     def test_an_unexpanded_origin_means_the_host_never_ran_an_update(self) -> None:
         line = "$(ORIGIN)|http://mirror.invalid/debian/|sid|main\n"
-        assert mirrors.parse_index_targets(line) == [("http://mirror.invalid/debian/", "")]
+        assert bases.parse_index_targets(line) == [("http://mirror.invalid/debian/", "")]
 
     @pytest.mark.usefixtures("tools")
     def test_the_recipes_suite_replaces_the_hosts(self) -> None:
-        lines = mirrors.sources("trixie", ["main", "contrib"])
+        lines = bases.sources("trixie", ["main", "contrib"])
         assert [line.split()[-4:] for line in lines] == [
             ["http://mirror.invalid/debian/", "trixie", "main", "contrib"],
             ["http://mirror.invalid/debian/", "trixie-updates", "main", "contrib"],
@@ -40,28 +40,28 @@ class TestMirrors:
 
     @pytest.mark.usefixtures("tools")
     def test_backports_come_from_the_suites_own_archive_on_every_host(self) -> None:
-        (line,) = set(mirrors.sources("trixie", ["main"], with_backports=True)) - set(
-            mirrors.sources("trixie", ["main"])
+        (line,) = set(bases.sources("trixie", ["main"], with_backports=True)) - set(
+            bases.sources("trixie", ["main"])
         )
         assert line.endswith("http://mirror.invalid/debian/ trixie-backports main")
 
     def test_only_the_named_sources_are_taken_from_backports(self) -> None:
-        assert mirrors.preferences("trixie", ["zfs-linux"]) == (
+        assert bases.preferences("trixie", ["zfs-linux"]) == (
             "Package: src:zfs-linux\nPin: release n=trixie-backports\nPin-Priority: 990\n"
         )
 
     def test_a_host_without_debian_gets_the_variable_as_a_hint(self, tools: Path) -> None:
         fake_tool(tools, "apt-get", "echo 'Ubuntu|http://mirror.invalid/ubuntu/|noble|main'")
-        with pytest.raises(HarnessError, match=mirrors.MIRROR_VARIABLE):
-            mirrors.sources("trixie", ["main"])
+        with pytest.raises(HarnessError, match=bases.MIRROR_VARIABLE):
+            bases.sources("trixie", ["main"])
 
     def test_the_variable_wins(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(mirrors.MIRROR_VARIABLE, "http://given.invalid/debian")
-        (line,) = mirrors.sources("trixie", ["main"])
+        monkeypatch.setenv(bases.MIRROR_VARIABLE, "http://given.invalid/debian")
+        (line,) = bases.sources("trixie", ["main"])
         assert line.endswith("http://given.invalid/debian trixie main")
 
     def test_only_options_for_reaching_a_mirror_are_passed_on(self) -> None:
-        assert mirrors.parse_transport_options(APT_CONFIG) == [
+        assert bases.parse_transport_options(APT_CONFIG) == [
             'Acquire::Check-Valid-Until "false";',
             'Acquire::http::Proxy "http://proxy.invalid:3128";',
             'Acquire::http::Proxy::local.invalid "DIRECT";',

@@ -20,7 +20,7 @@ from torture.deadlines import wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.files import CHECKOUT
 from torture.machines.host.scratch import CACHE_VARIABLE
-from torture.machines.images import bases, cache, mirrors
+from torture.machines.images import bases, cache
 from torture.machines.images.build import GuestImage
 from torture.machines.images.cache import Cache
 from torture.machines.images.recipes import Recipe
@@ -219,7 +219,7 @@ class TestBase:
         assert "-backports" not in (tmp_path / "said").read_text()
         with pytest.raises(HarnessError):
             self.build(tmp_path, recipe=replace(self.RECIPE, backports=("zfs-linux",)))
-        assert pins.read_text() == mirrors.preferences("trixie", ("zfs-linux",))
+        assert pins.read_text() == bases.preferences("trixie", ("zfs-linux",))
         assert (
             "http://mirror.invalid/debian/ trixie-backports main\n"
             in (tmp_path / "said").read_text()

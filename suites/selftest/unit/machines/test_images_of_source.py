@@ -16,7 +16,7 @@ from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import Kernels, linux_names
 from torture.facts.zfs.versions import version_names, zfs_version
-from torture.machines.images import assemble, bases, build, mirrors
+from torture.machines.images import assemble, bases, build
 from torture.machines.images.recipes import Recipe, read_kernel_recipe, read_recipe
 from torture.machines.images.source_trees import SourceTree, read_zfs_tree
 
@@ -245,7 +245,7 @@ def test_a_kernel_is_named_by_its_point_release(
     ("pocket", "wanted"), [("trixie", "trixie*"), ("trixie-backports", "trixie-backports")]
 )
 def test_only_zfs_and_its_builder_come_from_another_suite(pocket: str, wanted: str) -> None:
-    text = mirrors.preferences_of_other_suite(pocket, "zfs-linux", newest=("dkms",))
+    text = bases.preferences_of_other_suite(pocket, "zfs-linux", newest=("dkms",))
     assert text.split("\n\n") == [
         "Package: *\nPin: release n=trixie*\nPin-Priority: -1",
         f"Package: src:zfs-linux\nPin: release n={wanted}\nPin-Priority: 990",
@@ -267,5 +267,5 @@ def test_the_build_of_a_pair_has_the_sources_of_both_suites(tools: Path, tmp_pat
         "bookworm", "bookworm-updates", "bookworm-security",
         "trixie", "trixie-updates", "trixie-security", "trixie-backports",
     ]  # fmt: skip
-    pins = mirrors.preferences_of_other_suite("trixie-backports", "zfs-linux", newest=("dkms",))
+    pins = bases.preferences_of_other_suite("trixie-backports", "zfs-linux", newest=("dkms",))
     assert shlex.quote(pins) in said

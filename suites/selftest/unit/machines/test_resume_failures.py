@@ -12,9 +12,9 @@ import pytest
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.machines.host.abilities import Accelerator
 from torture.machines.lab import machine as machine_module
+from torture.machines.lab.agent import StartRefused, StateFault, fault_of_state
 from torture.machines.lab.domains import MachineSpec
 from torture.machines.lab.machine import Machine
-from torture.machines.lab.resume_failures import StartRefused, StateFault, fault_of_state
 from torture.machines.lab.saved_states import WarmStates
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "resume"

@@ -26,7 +26,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
-from torture.report.figures.cut_tables import Administered, administered_cuts
+from torture.report.figures.tables import Administered, administered_cuts
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.trials.plan.trial_plan import (

@@ -21,9 +21,8 @@ from torture.facts.stats.sequential import Answer, Until
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord, needing_attention
 from torture.records.schedules import order_of, schedule_kinds
-from torture.records.schedules.fixed import FixedSchedule
+from torture.records.schedules.fixed import FixedSchedule, ReplaySchedule, repeat
 from torture.records.schedules.protocol import Schedule
-from torture.records.schedules.replay import ReplaySchedule, repeat
 from torture.records.schedules.until import Settled, UntilSchedule
 
 SPECS = specs_of(ASKED)

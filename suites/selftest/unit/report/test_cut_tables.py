@@ -21,7 +21,7 @@ from torture.facts.stats.rates import in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import Origin, TrialRecord
-from torture.report.figures.cut_tables import Fallen, fallen_cuts, kept_by_disks
+from torture.report.figures.tables import Fallen, fallen_cuts, kept_by_disks
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 

@@ -30,8 +30,7 @@ from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.report.reading.merged_runs import write_merged
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 
 CAMPAIGNS = 30
 FEWEST = 30

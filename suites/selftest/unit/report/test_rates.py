@@ -18,7 +18,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import in_words, rate_of
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.report.figures.cut_tables import Fallen
+from torture.report.figures.tables import Fallen
 from torture.report.figures.wording import unknown_in_words
 from torture.report.terminal import (
     effort_line,

@@ -13,8 +13,7 @@ from torture.facts.stats.rates import in_words
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import RUN_FILE
 from torture.report.figures.cell_figures import CellRates, cell_figures, cell_rates
-from torture.report.reading.merged_runs import write_merged
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 from torture.report.reading.tally import TrialKind
 
 CELLS = [Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")]

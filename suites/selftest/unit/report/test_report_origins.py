@@ -25,8 +25,7 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import UnreadableLineError, read_line, read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.reading.merged_runs import write_merged
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 
 CELLS = cells_of(Matrix.QUICK)
 RECORDS = tuple(make_records(120, cells=CELLS, seed=5))

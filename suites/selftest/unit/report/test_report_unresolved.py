@@ -25,8 +25,7 @@ from torture.report.exports import EXPORTS
 from torture.report.figures.answer import Group, Standing, answer, standing_of
 from torture.report.figures.cell_figures import cell_figures, rates_either_way
 from torture.report.page.render import render_page
-from torture.report.reading.merged_runs import write_merged
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 
 SAFE = "iscsi-always-noslog-btrfs-nasonly"
 OTHER = "iscsi-always-plp-btrfs-nasonly"

@@ -20,9 +20,8 @@ from torture.records.record.trials import TrialRecord, Where
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.versus import compare_runs
-from torture.report.reading.merged_runs import write_merged
 from torture.report.reading.runs import find_run
-from torture.report.reading.store import Store
+from torture.report.reading.store import Store, write_merged
 
 SAFE = cells_of(Matrix.QUICK)[0]
 

@@ -37,7 +37,7 @@ from torture.features.speed.run.job_programs import (
 )
 from torture.features.speed.run.jobs_run import run_rounds
 from torture.features.speed.tasks import MeasureOrder
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _JOBS = tuple(job.name for job in gobonniego_jobs(2))
 _ORDER = MeasureOrder(jobs=_JOBS, size_mib=128, run_s=4)

@@ -38,7 +38,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.score import score
 from torture.records.tasks import as_json, task_of
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _CELL = Cell.parse("iscsi-always-plp-sas-raw-bothdie")
 _REPORT = (CHECKOUT / "suites/selftest/recorded/fio/syncwrite-4k-t1.json").read_text()

@@ -24,8 +24,8 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.cut_tables import fallen_cuts, kept_by_disks
 from torture.report.figures.pairs import grid_of
+from torture.report.figures.tables import fallen_cuts, kept_by_disks
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 

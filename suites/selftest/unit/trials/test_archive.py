@@ -31,7 +31,7 @@ from torture.records.record.specs import TrialSpec
 from torture.trials.plan.trial_plan import LYING_MS, draw_disk_states, draw_plan
 from torture.trials.replay.serve import WantedState, served
 from torture.trials.trial.courses.replay_course import recovered_state, require_legal_view
-from torture.trials.trial.shared.evidence_writer import archive_recordings, unpack_recordings
+from torture.trials.trial.shared.resident import archive_recordings, unpack_recordings
 
 CORRUPTED = trial_record(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,

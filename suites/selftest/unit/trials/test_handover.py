@@ -24,9 +24,8 @@ from torture.trials.trial import prepared_machines
 from torture.trials.trial.courses import cut_course
 from torture.trials.trial.outage import hand_over
 from torture.trials.trial.prepared_machines import ready_machines
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
-from torture.trials.trial.shared.resident import StorageFailed
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 CELL = Cell.parse("nvme_tcp-standard-noslog-ext4-handover-bothdie")
 OPTIONS = VolumeOptions(sync=Sync.STANDARD)

@@ -21,8 +21,7 @@ from torture.oracles.verdict.mount import KERNEL_DEATH
 from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, attach_again
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.resident import StorageFailed, storage_must
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed, storage_must
 
 PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
 SOFT_LOCKUP = "[  812.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]\n"

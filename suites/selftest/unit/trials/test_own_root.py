@@ -21,8 +21,7 @@ from torture.trials.trial.outage import BrokenOff, keep_outage
 from torture.trials.trial.own_root import boots, install_script, keep_loss_of_root
 from torture.trials.trial.recovery import detach
 from torture.trials.trial.setup import prepare_disk
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.resident import StorageFailed
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 
 class FakeMachine:

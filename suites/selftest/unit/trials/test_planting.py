@@ -22,8 +22,8 @@ from torture.records.record.trials import Origin
 from torture.trials.plan.draw import draw_planted, moved
 from torture.trials.trial import check as check_module
 from torture.trials.trial.prepared_machines import prepared_for
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 ALL = (*FAULTS.values(), *DISTURBANCES.values())
 FILES = {"transport": "nfs4", "filesystem": "files"}

@@ -37,8 +37,8 @@ from torture.trials.trial.promises.client_requests import (
     listen_on_wire,
 )
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import PowerCut, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 
 class Listener:

@@ -21,7 +21,7 @@ from torture.records.record.run_document import LATEST, RUN_FILE
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import append_record, read_records
-from torture.records.schedules.replay import repeat
+from torture.records.schedules.fixed import repeat
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
 from torture.trials.campaign.run import Run

@@ -27,13 +27,13 @@ from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials_file import append_record, read_records
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut
 from torture.trials.campaign import keeping
 from torture.trials.campaign.keeping import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.replay.replay import evidence_in, replay
-from torture.trials.trial.shared.evidence_writer import pack, unpack_recordings
+from torture.trials.trial.shared.resident import pack, unpack_recordings
 
 _GOLDEN = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
 """Its second recording is over a crash state of its first."""

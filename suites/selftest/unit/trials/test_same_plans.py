@@ -23,7 +23,7 @@ from torture.records.record.run_document import RunLayout, read_run_document
 from torture.records.record.specs import DRAW, DRAWS, TrialSpec, draw_seed
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import index_in, read_records
-from torture.records.schedules.replay import repeat
+from torture.records.schedules.fixed import repeat
 from torture.trials.plan.cut_plan import Aim, CutPlan, draw_cut
 from torture.trials.plan.draw import draw_trials
 from torture.trials.plan.trial_plan import draw_plan

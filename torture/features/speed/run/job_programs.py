@@ -36,7 +36,7 @@ from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 from torture.oracles.verdict.guarantee import UnreadableError
 from torture.trials.trial.loads import content_of
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 SETTLING_MAX = 10
 """The slow motion of disks that settle after a counted job, at most.

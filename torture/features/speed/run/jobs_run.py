@@ -29,7 +29,7 @@ from torture.features.speed.run.job_programs import (
     work_of,
 )
 from torture.features.speed.tasks import MeasureOrder
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 T = TypeVar("T")
 

@@ -30,8 +30,8 @@ from torture.machines.nas.pool import LOG_PROFILES
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.prepared_machines import ready_machines
 from torture.trials.trial.setup import settle
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 _FILE = "speed"
 _DEVICE, _TARGET = "/dev/vdb", "vdb"

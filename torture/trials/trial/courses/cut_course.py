@@ -12,7 +12,7 @@ from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
 from torture.machines.lab.machine import Machine
-from torture.records.tasks.cut_task import Cut
+from torture.records.tasks.core_tasks import Cut
 from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
@@ -37,8 +37,8 @@ from torture.trials.trial.recovery import (
     wait_until_idle,
 )
 from torture.trials.trial.setup import plant, settle, start_loads
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 Look = Callable[[PowerCut, KeptCut], KeptCut]
 """A look at the recording of a cut while no machine runs; it may choose another state to recover."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.images.source_trees import SourceTree
 from torture.records.tasks.protocol import Task
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 Progress = Callable[[str], None]
 Prepare = Callable[[ZfsVersion, SourceTree | None, Progress], None]

@@ -21,13 +21,13 @@ from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.recording.crash_state import read_crash_state, require_legal
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
-from torture.records.tasks.replay_task import Replay
+from torture.records.tasks.core_tasks import Replay
 from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.outage import keep_outage
 from torture.trials.trial.recovery import bring_nas_back
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter, unpack_recordings
 from torture.trials.trial.shared.machines import Machines, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter, unpack_recordings
 
 Look = Callable[[Path, CutDocument], None]
 """A look at the recordings and the cut of the first trial."""

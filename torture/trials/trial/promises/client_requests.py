@@ -24,8 +24,8 @@ from torture.files import write_whole
 from torture.machines.lab.machine import Machine
 from torture.oracles.audit.durable import Completions
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
+from torture.trials.trial.shared.resident import EvidenceWriter
 
 
 def listen_on_wire(trial: Trial, machines: Machines) -> None:

@@ -53,9 +53,8 @@ from torture.records.record.trials import (
     parse_queue,
 )
 from torture.shell import advertised_by
-from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Trial
-from torture.trials.trial.shared.resident import StorageFailed
+from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 DEADLINE_S = 60
 _NAME = ".proof"

@@ -1,11 +1,14 @@
-"""CSV (RFC 4180, UTF-8), for spreadsheets and other programs."""
+"""CSV (RFC 4180, UTF-8), for spreadsheets and other programs.
+
+Parquet, for data frames: the tables of CSV, with types and unchanged texts.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from torture.report.exports.protocol import ExportFormat
-from torture.report.figures.tables import copy_to, queries
+from torture.report.figures.tables import EXPORT_SCHEMA, copy_to, queries
 from torture.report.reading.store import Store
 
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
@@ -41,4 +44,18 @@ def _without_formulas(store: Store, query: str) -> str:
     return f"SELECT {', '.join(columns)} FROM ({query})"
 
 
-EXPORT = ExportFormat(name="csv", write=export_csv)
+_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{export_schema: '{EXPORT_SCHEMA}'}}"
+
+
+def export_parquet(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `trials.parquet` and `cells.parquet`."""
+    return tuple(
+        copy_to(store, query, folder / f"{name}.parquet", _OPTIONS)
+        for name, query in queries(store).items()
+    )
+
+
+EXPORTS = (
+    ExportFormat(name="csv", write=export_csv),
+    ExportFormat(name="parquet", write=export_parquet),
+)

@@ -1,4 +1,7 @@
-"""Another recovery of the disks that a recording has."""
+"""A load, and a cut of the power in it.
+
+Another recovery of the disks that a recording has.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,17 @@ from typing import ClassVar
 from torture.records.tasks.protocol import Task
 
 
+class Cut(Task, frozen=True, kw_only=True, tag="cut"):
+    """The plan of the trial has the moment."""
+
+
 class Replay(Task, frozen=True, kw_only=True, tag="replay"):
     """The recording is that of the repeated trial."""
 
     is_recorded: ClassVar[bool] = True
 
 
-TASK = Replay
+TASKS = (
+    Cut,
+    Replay,
+)
