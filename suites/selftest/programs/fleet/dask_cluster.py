@@ -12,8 +12,7 @@ from typing import Self
 
 from suites.selftest.programs.dask_stand_in import DIRECTIONS
 from torture.deadlines import wait_for
-from torture.features.fleet.cluster import AUTHORITY, settings_in_words
-from torture.features.fleet.connection import CERTIFICATE, KEY
+from torture.features.fleet.cluster import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 from torture.files import CHECKOUT
 
 _DEADLINE_S = 60
