@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from suites.selftest.programs.dask_stand_in import DIRECTIONS
+from suites.selftest.programs.fleet.dask_stand_in import DIRECTIONS
 from torture.deadlines import wait_for
 from torture.features.fleet.cluster import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 from torture.files import CHECKOUT

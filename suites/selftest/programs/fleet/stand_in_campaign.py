@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from suites.selftest.programs.dask_stand_in import stand_in
+from suites.selftest.programs.fleet.dask_stand_in import stand_in
 from torture.features.fleet.workers import DaskSite
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.trials_file import read_records

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suites.selftest.programs.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES
 from suites.selftest.programs.fleet.dask_cluster import Cluster
+from suites.selftest.programs.fleet.dask_stand_in import DIRECTIONS, EVIDENCE_BYTES
 from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.programs.ssh_server import SshServer, sshd_path

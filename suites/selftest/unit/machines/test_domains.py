@@ -12,7 +12,6 @@ from torture.choices.transports.iscsi import Iscsi
 from torture.choices.transports.protocol import DiskSource
 from torture.errors import HarnessError
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.features.speed.jobs.jobs import Link, slowed
 from torture.machines.host.abilities import Accelerator
 from torture.machines.lab.domains import (
     Disk,
@@ -26,6 +25,7 @@ from torture.machines.lab.domains import (
     with_console,
 )
 from torture.machines.lab.network.networks import UserModeNetwork
+from torture.machines.lab.network.wire import Pace
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock"), export="tank0"))
@@ -251,5 +251,5 @@ def test_a_disk_that_is_written_through_is_flushed_by_qemu() -> None:
 
 def test_its_link_cannot_be_slowed() -> None:
     with pytest.raises(HarnessError, match="no wire to slow to 50000000 bit/s") as refused:
-        UserModeNetwork().slowed_link(slowed(Link.GBE1, 20))
+        UserModeNetwork().slowed_link(Pace(rate_bits_per_s=50_000_000, one_way_us=2000))
     assert "--network bridge" in str(refused.value.hint)

