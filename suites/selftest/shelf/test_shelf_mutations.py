@@ -1,7 +1,15 @@
-"""Random lives of the plugin: right shelves are as specified, and each wrong one is found out."""
+"""Random lives of the plugin: right shelves are as specified, and each wrong one is found out.
+
+The library that a client's QEMU loads first: stable writes over NFS.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +29,8 @@ from suites.selftest.shelf.mutants import (
 from suites.selftest.shelf.requests import Difference, Request, Verb
 from suites.selftest.shelf.rig import SANITIZERS, Build, SanitizerReport, build, sanitized_build
 from torture.facts.recording.events import Event, Kind, Recording
+from torture.files import CHECKOUT
+from torture.machines.host.native import preload_library
 
 _ALL = (*MUTANTS, *POLICY_MUTANTS, *RECORDING_MUTANTS)
 _SEQUENCES_MAX = 250
@@ -127,3 +137,43 @@ def test_a_planted_fault_is_reported(
             is_random=False, phases=(Phase.generate,), found=found,
         )  # fmt: skip
     assert isinstance(found[0], SanitizerReport)
+
+
+_SOURCE = CHECKOUT / "torture" / "machines" / "lab" / "native" / "libnfs_stable.cpp"
+_STAND_IN = """
+#include <cstdio>
+extern "C" int nfs_open(void *, const char *path, int flags, void **) {
+    std::printf("%s %d\\n", path, flags);
+    return 7;
+}
+"""
+_OPENING = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)
+print(ctypes.CDLL(None).nfs_open(None, b"/disk.raw", 2, None), flush=True)
+ctypes.CDLL(None).fflush(None)
+"""
+_DEADLINE_S = 60
+
+
+def test_it_is_built_once_and_asks_for_libnfs_by_its_name() -> None:
+    library = preload_library(_SOURCE)
+    assert preload_library(_SOURCE) == library
+    assert ctypes.CDLL(str(library)).nfs_open(None, b"/f", 0, None) == -errno.ENOSYS
+
+
+def test_a_file_is_opened_for_stable_writes(tmp_path: Path) -> None:
+    """As QEMU does: libnfs comes later, and locally."""
+    source, libnfs = tmp_path / "stand_in.cpp", tmp_path / "libnfs.so.13"
+    source.write_text(_STAND_IN)
+    build = ["g++", "-shared", "-fPIC", "-Wl,-soname,libnfs.so.13", str(source), "-o", str(libnfs)]
+    subprocess.run(build, check=True, timeout=_DEADLINE_S)
+    opened = subprocess.run(
+        [sys.executable, "-c", _OPENING, str(libnfs)],
+        env=os.environ | {"LD_PRELOAD": str(preload_library(_SOURCE))},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_DEADLINE_S,
+    )
+    assert sorted(opened.stdout.split("\n")) == ["", f"/disk.raw {2 | os.O_SYNC}", "7"]

@@ -1,4 +1,7 @@
-"""The answer of `zdb -b` for a pool, on recorded outputs: whole, cut off, garbled; its verdict."""
+"""The answer of `zdb -b` for a pool, on recorded outputs: whole, cut off, garbled; its verdict.
+
+Kernels' logs about filesystems, disks and dead threads: recorded ones, and single lines.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from suites.selftest.unit.good_evidence import evidence, tool
 from torture.facts.evidence.cut_document import GONE, DiskAtCut
 from torture.facts.evidence.folder import Step, ToolOutput
 from torture.oracles.verdict.guarantee import UnreadableError, Verdict
+from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_tools.zpool import BlockCheck, parse_zdb
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.records.scoring.judge import judge
@@ -165,3 +169,137 @@ def test_blocks_that_could_not_be_counted_make_a_trial_inconclusive() -> None:
     judgement = judge(evidence(garbled))
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "pool-blocks" in judgement.reasons[0]
+
+
+def recording(case: str) -> ToolOutput:
+    return tool(Step.CHECK_DMESG, case)
+
+
+def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
+    replayed = read_kernel_log(recording("kernel/log-replayed"))
+    assert replayed.journal_replayed
+    assert replayed.complaints == ()
+    failed = read_kernel_log(recording("kernel/csum-failed"))
+    assert not failed.journal_replayed
+    assert any("csum failed root 5" in complaint for complaint in failed.complaints)
+    assert not replayed.disk_failed
+    assert not failed.disk_failed
+
+
+_REQUEST = "dev {}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "has_failed"),
+    [
+        *((f"I/O error, {_REQUEST.format(name)}", True)
+          for name in ("vda", "vdb", "vda1", "sda", "sda2", "nvme0n1", "nvme0n1p2", "nvme0c1n1", "dm-0")),
+        *((f"{status} error, {_REQUEST.format('sda')}", True)
+          for status in ("timeout", "critical space allocation", "recoverable transport",
+                         "critical target", "reservation conflict", "critical medium",
+                         "protection", "device offline", "blk_update_request: I/O")),
+        *((f"{status} error, {_REQUEST.format('sda')}", False)
+          for status in ("operation not supported", "nonblocking retry")),
+        ("critical target error, dev sda, sector 123 op 0x3:(DISCARD) flags 0x0 phys_seg 1", False),
+        ("blk_update_request: I/O error, dev sda, sector 2056 flags 0", True),
+        ("I/O error, dev loop0, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1", False),
+        ("Buffer I/O error on dev vdb, logical block 97, async page read", True),
+        ("sd 2:0:0:0: Device offlined - not ready after error recovery", True),
+        ("sd 2:0:0:0: rejecting I/O to offline device", True),
+        ("sd 2:0:0:0: rejecting I/O to dead device", True),
+        (" session1: session recovery timed out after 120 secs", True),
+        (" connection1:0: detected conn error (1021)", False),
+        ("block nvme0n1: no available path - failing I/O", True),
+        ("block nvme0n1: no usable path - requeuing I/O", False),
+        ("nvme nvme0: Removing controller (16770)...", False),
+        ("BTRFS error (device sda): bad tree block start, mirror 1 want 50413568 have 0", False),
+    ],
+)  # fmt: skip
+def test_a_failed_request_is_distinguished_from_the_disks_content(
+    line: str, has_failed: bool
+) -> None:
+    log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")
+    assert read_kernel_log(log).disk_failed is has_failed
+
+
+def test_a_path_of_several_is_no_disk() -> None:
+    lost = (
+        f"recoverable transport error, {_REQUEST.format('sda')}\n"
+        "session1: session recovery timed out after 2 secs\n"
+        "device-mapper: multipath: 254:0: Failing path 8:0.\n"
+    )
+    log = recording("kernel/log-replayed")
+    assert not read_kernel_log(replace(log, stdout=lost)).disk_failed
+    lost += f"I/O error, {_REQUEST.format('dm-0')}\n"
+    assert read_kernel_log(replace(log, stdout=lost)).disk_failed
+
+
+def test_a_disk_that_fails_after_the_last_unmount_is_told_apart() -> None:
+    assert read_kernel_log(recording("kernel/disk-offlined")).disk_failed
+    unused = recording("kernel/path-gone-after-unmount")
+    log = read_kernel_log(unused)
+    assert (log.disk_failed, log.disk_failed_later) == (False, True)
+    mounted = "[  240.0] EXT4-fs (nvme1n1): mounted filesystem r/w\n"
+    again = read_kernel_log(replace(unused, stdout=unused.stdout + mounted))
+    assert (again.disk_failed, again.disk_failed_later) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_dead"),
+    [
+        *((f"{fault}: {code} [#1] PREEMPT SMP NOPTI", True)
+          for fault, code in (
+              ("Oops: general protection fault, probably for non-canonical address 0x1a00bb", "0000"),
+              ("general protection fault, probably for non-canonical address 0x1a00bb", "0000"),
+              ("Oops", "0002"), ("invalid opcode", "0000"), ("divide error", "0000"),
+              ("Internal error: Oops - BUG", "00000000f2000800"))),
+        ("kernel BUG at lib/list_debug.c:59!", True),
+        ("BUG: kernel NULL pointer dereference, address: 0000000000000008", True),
+        ("BUG: unable to handle page fault for address: ffffa0dd40000000", True),
+        ("BUG: IRQ stack guard page was hit at 00000000ca4f1c3d", True),
+        ("Unable to handle kernel paging request at virtual address dead000000000108", True),
+        ("Kernel panic - not syncing: Fatal exception", True),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]", False),
+        ("BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 33s!", False),
+        ("BUG: scheduling while atomic: txg_sync/812/0x00000002", False),
+        ("INFO: task txg_sync:812 blocked for more than 120 seconds.", False),
+        ("WARNING: CPU: 0 PID: 1 at fs/inode.c:333 drop_nlink+0x2e/0x40", False),
+    ],
+)  # fmt: skip
+def test_a_thread_of_the_nas_that_died_of_a_fault_is_seen(line: str, is_dead: bool) -> None:
+    said = read_nas_log([f"[   12.3] {line}"]).panics
+    assert bool(said) is is_dead
+    assert all(words in line for words in said)
+
+
+def test_a_bad_copy_is_known_by_the_filesystems_own_line() -> None:
+    bad = "BTRFS warning (device vdb): csum failed root 5 ino 257 off 0"
+    stdout = f"[1.0] {bad}\n[2.0] XFS (vdb): csum failed\n"
+    log = replace(recording("kernel/csum-failed"), stdout=stdout)
+    assert read_kernel_log(log).bad_copies == (bad,)
+
+
+def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> None:
+    lines = ("EXT4-fs error (device vdb): one", "sound", "EXT4-fs error (device vdb): two")
+    log = replace(recording("kernel/csum-failed"), stdout="\n".join((*lines, lines[0])))
+    assert read_kernel_log(log).complaints == (lines[0], lines[2])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BTRFS critical (device vdb): unable to find logical 1",
+        "BTRFS info (device vdb state E): forced readonly",
+        "EXT4-fs warning (device vdb): checksum invalid",
+        "EXT4-fs (vdb): Remounting filesystem read-only",
+        "XFS (vdb): Metadata corruption detected",
+        "I/O error, dev vdb, sector 1",
+        "Aborting journal on device vdb-8.",
+        "parent transid verify failed on 1 wanted 2 found 3",
+        "JBD2: recovery error 5",
+    ],
+)
+def test_a_complaint_of_any_kind_is_found_alone(line: str) -> None:
+    log = replace(recording("kernel/csum-failed"), stdout=f"[1.0] sound\n[2.0] {line}\n")
+    (said,) = read_kernel_log(log).complaints
+    assert said in line

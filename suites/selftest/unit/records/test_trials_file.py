@@ -1,23 +1,46 @@
-"""`trials.jsonl`: what was appended is read back, whatever a crash did to the file's end."""
+"""`trials.jsonl`: what was appended is read back, whatever a crash did to the file's end.
+
+The JSON Schemas in `results/schema`: as the types are, and what was published is valid by them.
+
+A line with an odd value anywhere is a record whose figures are sound, or is no record.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from suites.selftest.recorded.json_schemas import DOCUMENTS, FOLDER, schemas
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed, trial_record
+from suites.selftest.unit.report_records import make_records
+from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
-from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
+from torture.facts.evidence.folder import AdministrationDocument
+from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
-from torture.records.record.run_document import RunLayout
-from torture.records.record.trials import SCHEMA, TrialRecord
-from torture.records.record.trials_file import append_record, read_records, rewrite_records
+from torture.records.record.run_document import TRIALS_FILE, RunLayout, read_run_document
+from torture.records.record.trials import SCHEMA, Origin, TrialRecord
+from torture.records.record.trials_file import (
+    Odd,
+    OlderSchemaError,
+    UnreadableLineError,
+    append_record,
+    read_line,
+    read_records,
+    rewrite_records,
+)
 
 text = st.text(max_size=20)
 names = st.text(min_size=1, max_size=20)
@@ -238,3 +261,141 @@ def test_no_file_that_was_kept_is_ever_replaced(file: Path) -> None:
     kept_files = [file.with_name(f"trials.jsonl.before{name}") for name in ("", "-2", "-3")]
     assert [kept.read_bytes() for kept in kept_files] == contents[:3]
     assert rewrite_records(file, [record(1, lost=4)]) is None
+
+
+RUNS = sorted(path for path in (CHECKOUT / "results" / "published").iterdir() if path.is_dir())
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((FOLDER / f"{name}.json").read_text()))
+
+
+def test_they_are_as_the_types_are() -> None:
+    """Else: python -m suites.selftest.recorded.json_schemas."""
+    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == schemas()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_is_a_schema_that_says_its_fields_in_words(name: str) -> None:
+    schema = json.loads((FOLDER / f"{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    wordless = {
+        f"{document}.{field}"
+        for document, part in schema["$defs"].items()
+        for field, words in part.get("properties", {}).items()
+        if "description" not in words
+    }
+    assert wordless == set()
+    assert "others" not in schema["$defs"][DOCUMENTS[name].__name__]["properties"]
+
+
+def test_every_verdict_and_origin_has_its_words() -> None:
+    text = (CHECKOUT / "results" / "README.md").read_text("utf-8")
+    words = set(re.findall(r"`([\w-]+)`", text.split("## Exports")[0]))
+    assert words >= {*map(str, Verdict), *map(str, Origin)}
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_published_documents_are_valid_in_the_newest_shape(run: Path) -> None:
+    document = read_run_document(run)
+    assert document is not None
+    assert list(validator("run").iter_errors(document.as_json())) == []
+    of_a_trial = validator("trial")
+    for record in read_records(run / TRIALS_FILE).records:
+        assert list(of_a_trial.iter_errors(record.as_json())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("trial", {"trial": "t", "cell": "c", "judgement": {"verdict": "singed"}}),
+        ("trial", {"trial": "t", "cell": "c"}),
+        ("run", {"seed": "7"}),
+        ("cut", {"second": {"t_ms": "later"}}),
+        ("outage", {"machine": "nas"}),
+        ("administration", {"name": ""}),
+    ],
+)
+def test_values_that_the_types_refuse_are_not_valid(name: str, wrong: Mapping[str, Any]) -> None:
+    assert not validator(name).is_valid(wrong)
+
+
+MADE = list(make_records(40, cells=cells_of(Matrix.QUICK), seed=4))
+FULL = replace(
+    MADE[0],
+    administration=AdministrationDocument(name="snapshot"),
+    cut=replace(
+        MADE[0].cut,
+        audit=AuditDocument(acknowledgements=3, broken=1, findings=("a",)),
+        second=CutDocument(t_ms=1.0, disks=MADE[0].cut.disks),
+    ),
+)
+PLAIN = json.loads(json.dumps(FULL.as_json()))
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 2**63, 2**64, 1.5, 1e300, "", "x", "\ud800", [], ["x"], {}, {"x": 1},
+    {"x": [{"x": [{"x": [2**64]}]}]}, {"x": json.loads("[" * 200 + "]" * 200)},
+)  # fmt: skip
+
+
+def read(data: dict[str, Any]) -> None:
+    """The record can be written, and has the identity and the counts of the line."""
+    try:
+        record = read_line(json.dumps(data).encode()).record
+    except (UnreadableLineError, OlderSchemaError):
+        return
+    json.dumps(record.as_json(), allow_nan=False, ensure_ascii=False).encode()
+    figures = data["judgement"]["findings"]
+    assert (record.lost, record.acknowledged) == (figures["lost"], figures["acknowledged"])
+    assert record.trial in (data["trial"], "\N{REPLACEMENT CHARACTER}")
+
+
+def objects_in(data: Any) -> Iterator[dict[str, Any]]:
+    """Every object within the data, from the outermost on."""
+    if isinstance(data, dict):
+        yield data
+        for value in data.values():
+            yield from objects_in(value)
+
+
+@pytest.mark.parametrize("record", [*MADE, FULL])
+def test_a_record_comes_back_whole(record: Any) -> None:
+    reading = read_line(json.dumps(record.as_json()).encode())
+    assert (reading.record, reading.odd) == (record, ())
+
+
+@pytest.mark.parametrize("value", [..., *ODD_VALUES])
+def test_with_an_odd_value_anywhere_or_none_no_figure_is_guessed(value: Any) -> None:
+    for place, keys in enumerate(map(list, objects_in(PLAIN))):
+        for key in [*keys, "of another version"]:
+            data = json.loads(json.dumps(PLAIN))
+            home = list(objects_in(data))[place]
+            home[key] = value
+            if value is ...:
+                del home[key]
+            read(data)
+
+
+NESTED: list[tuple[dict[str, Any], str]] = [
+    ({"judgement": []}, "judgement: Expected"),
+    ({"judgement": {}}, "it has no judgement.verdict"),
+    ({"judgement": {"verdict": 3}}, "judgement.verdict: Expected"),
+    ({"judgement": {"verdict": "intact"}}, "it has no judgement.findings"),
+    ({"judgement": {"verdict": "intact", "findings": {"lost": 1}}}, "it has no .*acknowledged"),
+    ({"zfs": 3}, "zfs: Expected"),
+    ({"cut": {"audit": {"broken": "1"}}}, "cut.audit.broken: Expected"),
+    ({"cut": {"second": {"audit": {"broken": "1"}}}}, "cut.second.audit.broken: Expected"),
+    ({"where": {"linux_nas": 3}}, "where: Expected"),
+]
+
+
+@pytest.mark.parametrize(("fields", "why"), NESTED)
+def test_a_wrong_figure_or_identity_is_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnreadableLineError, match=f"^{why}"):
+        read_line(json.dumps(FULL.as_json() | fields).encode())
+
+
+def test_a_wrong_field_of_a_cut_is_left_out_alone_and_reported() -> None:
+    cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
+    reading = read_line(json.dumps(FULL.as_json() | {"cut": cut}).encode())
+    assert reading.record == replace(FULL, cut=CutDocument(t_ms=3.0, second=CutDocument(marks=4)))
+    assert reading.odd == ((Odd.FIELD, "cut.second.t_ms"),)

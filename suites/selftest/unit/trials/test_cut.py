@@ -1,10 +1,14 @@
-"""The cut: its scheduler, the wait for its moment, and a flush that it overtakes."""
+"""The cut: its scheduler, the wait for its moment, and a flush that it overtakes.
+
+The rules that a trial asks of its audit, by its cell.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,16 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torture.choices.matrix.cells import FILESYSTEM, Cell
+from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import ShelfDisk
-from torture.facts.recording.events import Kind
+from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.intent_log import Role
 from torture.machines.nas import pool
+from torture.machines.nas.settings import LAYOUT
 from torture.machines.shelf.control import FreezeOn
 from torture.records.record.specs import DRAW
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
+from torture.trials.trial import cut
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.promises.proof import Detour
+from torture.trials.trial.shared.machines import PowerCut
 
 SEEDS = range(2000)
 LOAD_MS = 4000
@@ -216,3 +225,40 @@ def test_a_flush_was_lost_by_a_part_that_got_it_if_the_disks_would_have_taken_it
     assert sent.is_lost_by_zfs(LEGS) is (lost_by == "zfs")
     assert sent.is_lost_by_the_chain(LEGS) is (lost_by == "chain")
     assert not replace(sent, of_client=0).is_lost_by_the_chain(LEGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "sync", "names_are_volatile"),
+    [
+        ("smb-standard-noslog-files-bothdie", Sync.STANDARD, True),
+        ("smb-always-noslog-files-bothdie", Sync.ALWAYS, False),
+        ("nfs4-standard-noslog-files-bothdie", Sync.STANDARD, False),
+        ("nfs4-export_async-standard-noslog-files-bothdie", Sync.DISABLED, False),
+    ],
+)
+def test_the_audit_gets_the_promises_of_the_cell(
+    name: str, sync: Sync, names_are_volatile: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def audit(_recording: Recording, **words: object) -> None:
+        asked.update(words)
+
+    monkeypatch.setattr(cut, "audit", audit)
+    monkeypatch.setattr(cut, "completions_before", lambda *_of, **_terms: None)
+    cell = Cell.parse(name)
+    trial: Any = SimpleNamespace(cell=cell, filesystem=cell[FILESYSTEM])
+    machines: Any = SimpleNamespace()
+    recording = Recording(folder=tmp_path, disks=(), events=())
+    power_cut = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
+    cut._audited(trial, machines, power_cut)
+    terms = asked["terms"]
+    assert (terms.sync, terms.names_are_volatile) == (sync, names_are_volatile)
+
+
+def test_a_layout_that_the_audit_saw_change_is_no_setting_that_is_not_in_effect() -> None:
+    """The audit's own words say it; without a change the layout was wrong from the start."""
+    layout = f"under the load: {LAYOUT}: , not logs"
+    sync = "at the end: sync and logbias: disabled latency, not standard latency"
+    assert cut._unexplained((layout, sync), ("slog0 left",)) == (sync,)
+    assert cut._unexplained((layout, sync), ()) == (layout, sync)
