@@ -182,11 +182,11 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
             ("suites/sensitivity", "--cell", "iscsi-always-noslog-btrfs-bothdie"),
             "--cell: these tests",
         ),
-        (("suites/knownbugs", "--axis=filesystem=xfs", "--shard", "1/2"), "--axis, --shard: these"),
+        (("suites/knownbugs", "--axis=filesystem=xfs", "--shard", "1/2"), "--shard, --axis: these"),
         (("suites/knownbugs", "--engine=native"), "--engine: these tests"),
         (("suites/chaos", "--minutes", "3"), "--minutes: these tests"),
         (("suites/replay", "--coverage"), "the last with --coverage"),
-        (("suites/sensitivity", "--fresh", "3"), "--fresh: these tests"),
+        (("suites/speed", "--fresh", "3"), "--fresh: these tests"),
     ],
 )
 def test_an_option_that_makes_no_sense_there_ends_the_session_in_a_line(
