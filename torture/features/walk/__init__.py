@@ -1,4 +1,8 @@
 """The crash states of one recording, recovered one after another in a NAS that stays up."""
 
-BRINGS = ("suites/replay", "suites/benchmarks/test_crash_states.py", "suites/benchmarks/recordings.py")
+BRINGS = (
+    "suites/replay",
+    "suites/benchmarks/test_crash_states.py",
+    "suites/benchmarks/recordings.py",
+)
 """Its files beside the folders of its name."""
