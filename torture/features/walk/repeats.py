@@ -6,7 +6,7 @@ from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.features.walk.tasks import WalkAround
 from torture.features.walk.walk import why_not_walked
-from torture.trials.replay.replay import Repeat
+from torture.records.tasks.protocol import Repeat
 
 
 def _walk_around(states: int, cell: Cell) -> WalkAround:

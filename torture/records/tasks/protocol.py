@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from torture.choices.matrix.cells import Cell
+from torture.discovery import offered_by_features
 from torture.facts.evidence.documents import Struct
 from torture.facts.evidence.folder import Part
 
@@ -38,3 +43,29 @@ class Task(Struct, frozen=True, kw_only=True, tag_field="kind"):
     def run_terms(self) -> tuple[str | int, ...]:
         """The terms that a run of such tasks has beside its options; `--continue` compares them."""
         return ()
+
+
+TaskOf = Callable[[Cell], Task]
+"""The task of a repeated trial of this cell; raises `HarnessError` where it does not suit the cell."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeat:
+    """A task of a feature, as `tools/replay` takes it."""
+
+    option: str
+    """With a number, at least 1."""
+    words: str
+    task_of: Callable[[int, Cell], Task]
+    """As `TaskOf`, with the number."""
+
+    def read(self, text: str) -> TaskOf:
+        """The task that this number asks for; raises `ValueError` for one below 1."""
+        if (number := int(text)) < 1:
+            raise ValueError(text)
+        return partial(self.task_of, number)
+
+
+def repeats() -> tuple[Repeat, ...]:
+    """Those of all features."""
+    return offered_by_features("repeats", "REPEAT")

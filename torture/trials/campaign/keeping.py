@@ -24,6 +24,7 @@ from torture.records.record.run_document import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.scoring.explanation import outcome_in_full
+from torture.records.tasks.protocol import repeats
 from torture.trials.trial.shared.resident import pack, unpack_recordings
 
 
@@ -53,7 +54,7 @@ KEPT_MAX = 20
 """The reproducers of one run: further losses are in its records."""
 README = "README.md"
 _EVENTS_AFTER = 500
-"""So many events after its cut stay with a recording, for `tools/replay --around`."""
+"""So many events after its cut stay with a recording, for the tasks that `tools/replay` takes."""
 _STATES = (CUT_STATE, SECOND_CUT_STATE, CHECK_STATE)
 
 
@@ -129,6 +130,9 @@ def _shorten(folder: Path, *, last: int) -> None:
 
 
 def _readme(record: TrialRecord, evidence: Path) -> str:
+    repeated = "".join(
+        f"tools/replay {own.option} {_EVENTS_AFTER} DIR    # {own.words}\n" for own in repeats()
+    )
     lines = "\n".join(f"- {line}" for line in outcome_in_full(record))
     return f"""# {record.cell}: {record.verdict}
 
@@ -143,8 +147,7 @@ In a checkout of the suite, with this folder as DIR:
 ```
 tools/replay DIR                 # a NAS recovers these disks again, a client checks them
 tools/replay --zfs VERSION DIR   # another version of OpenZFS recovers them
-tools/replay --around 500 DIR    # and the crash states of the cuts nearest to this one
-tools/replay --hold DIR          # or the NAS and a client stay up for your commands
+{repeated}tools/replay --hold DIR          # or the NAS and a client stay up for your commands
 tools/explain DIR/trials/*       # why it has its verdict
 tools/view DIR/trials/*          # the disks themselves, over NBD
 ```

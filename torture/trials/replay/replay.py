@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import WORKLOAD, Cell
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Place
-from torture.discovery import offered_by_features
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import SPEC
@@ -27,7 +25,7 @@ from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import index_in, read_records
 from torture.records.schedules.fixed import ReplaySchedule, repeat
-from torture.records.tasks.protocol import Task
+from torture.records.tasks.protocol import TaskOf
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
@@ -102,32 +100,6 @@ def _cell_of(record: TrialRecord) -> Cell:
         raise HarnessError(
             f"{record.trial} has a cell of another version: {error}", hint="git log"
         ) from error
-
-
-TaskOf = Callable[[Cell], Task]
-"""The task of a repeated trial of this cell; raises `HarnessError` where it does not suit the cell."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Repeat:
-    """A task of a feature, as `tools/replay` takes it."""
-
-    option: str
-    """With a number, at least 1."""
-    words: str
-    task_of: Callable[[int, Cell], Task]
-    """As `TaskOf`, with the number."""
-
-    def read(self, text: str) -> TaskOf:
-        """The task that this number asks for; raises `ValueError` for one below 1."""
-        if (number := int(text)) < 1:
-            raise ValueError(text)
-        return partial(self.task_of, number)
-
-
-def repeats() -> tuple[Repeat, ...]:
-    """Those of all features."""
-    return offered_by_features("repeats", "REPEAT")
 
 
 def replay(
