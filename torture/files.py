@@ -16,6 +16,7 @@ from typing import IO
 from torture.deadlines import wait_for
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+"""The path of this checkout."""
 
 
 @contextmanager

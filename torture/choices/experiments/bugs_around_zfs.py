@@ -1,4 +1,6 @@
-"""Bugs of the client's filesystem.
+"""Known bugs of the client, and of the servers and networks between it and ZFS.
+
+Bugs of the client's filesystem.
 
 Linux 6.12 of Debian has the fixes of three. Their affected sides remove one each
 (`vmimages/linux/unfixed`), and all sides but one have the fix that it lacks.

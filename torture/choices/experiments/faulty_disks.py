@@ -1,4 +1,6 @@
-"""Disks of the NAS that break their promises, or are slow, while the NAS runs.
+"""Disks of the NAS that lie, are slow, or are spoiled after the cut.
+
+Disks of the NAS that break their promises, or are slow, while the NAS runs.
 
 Disks that had not done their last flushes at the cut, and had acknowledged them.
 

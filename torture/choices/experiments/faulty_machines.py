@@ -1,4 +1,6 @@
-"""A client whose syncs do not reach its disk, or whose load stops.
+"""Faults of the NAS and of the client, and machines that stand still without a fault.
+
+A client whose syncs do not reach its disk, or whose load stops.
 
 A NAS that answers before its data are stable, or does not come back as it was.
 

@@ -1,4 +1,6 @@
-"""Files over SMB 3.1.1: ksmbd on a dataset, mounted by the client's own kernel.
+"""Files over SMB 3.1.1: ksmbd or Samba on a dataset, mounted by the client's own kernel.
+
+Files over SMB 3.1.1: ksmbd on a dataset, mounted by the client's own kernel.
 
 A client that reconnects repeats its requests in flight and opens its files anew. Answered and
 unflushed writes are lost without a report (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`).

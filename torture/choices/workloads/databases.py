@@ -1,4 +1,6 @@
-"""SQLite, with each journal and each level of `synchronous` that gives a different promise.
+"""Databases: SQLite, PostgreSQL and MariaDB, a load for each setting that gives a different promise.
+
+SQLite, with each journal and each level of `synchronous` that gives a different promise.
 
 https://sqlite.org/pragma.html#pragma_synchronous has the levels. Each writer has a database of its
 own, and all databases are in one directory.

@@ -13,7 +13,7 @@
 - `readback-after-repair.json`: the same, after fsck's repair, if there was one
 - `administration.json`: the command on the pool at the cut, and whether it had returned
 - `outage.json`: the thing that did not come back after the cut, if there is one
-- the documents of features, see `torture.facts.evidence.folder`
+- the documents of features, see `Part`
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives

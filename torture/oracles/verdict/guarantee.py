@@ -1,4 +1,4 @@
-"""The terms of a trial, the supposed guarantee of its configuration, and the verdicts that break it."""
+"""Verdicts, the terms of a trial, and the supposed guarantee of its configuration."""
 
 from __future__ import annotations
 

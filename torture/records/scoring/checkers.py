@@ -1,4 +1,4 @@
-"""The checkers of the pool, the client's filesystem, the outage, and an administration under way.
+"""The checkers: each judges one layer of a trial alone.
 
 That of the pool also looks at the disk through which the client read the pool's volume.
 """

@@ -1,4 +1,4 @@
-"""The reason of a trial's verdict: the things read back, the broken rule, and the next command."""
+"""A trial's end in words, and the reason of its verdict: the things read back, the broken rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load, and a cut of the power in it.
+"""The tasks of the core: a cut, and its replay.
 
 Another recovery of the disks that a recording has.
 """

@@ -1,4 +1,6 @@
-"""CSV (RFC 4180, UTF-8), for spreadsheets and other programs.
+"""Tables for other programs: CSV and Parquet.
+
+CSV (RFC 4180, UTF-8), for spreadsheets and other programs.
 
 Parquet, for data frames: the tables of CSV, with types and unchanged texts.
 """

@@ -1,4 +1,4 @@
-"""The two tables of CSV and Parquet: one row per trial, and one row per cell."""
+"""Tables of live cuts for the page, and the two of CSV and Parquet: a row per trial, and per cell."""
 
 from __future__ import annotations
 
