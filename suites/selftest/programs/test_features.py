@@ -2,7 +2,7 @@
 
 Here every module of the pure tier loads in each copy, and the default matrix is collected. By hand,
 `python -m suites.selftest.programs.test_features FEATURE FOLDER` makes a copy whose pure tier runs
-with `pytest`, but for the tests of documents.
+with `pytest`, but for the tests of documents: README and the schemas speak of all features.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def copy_without(feature: str, folder: Path) -> None:
             continue
         if (CHECKOUT / path).is_file():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(CHECKOUT / path, folder / path)
+            shutil.copy2(CHECKOUT / path, folder / path)
+    for arguments in (["init", "--quiet"], ["add", "."]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
 
 
 def collected(folder: Path, *arguments: str) -> str:
