@@ -29,6 +29,21 @@ EXTENDED = {
     "workloads": "torture.choices.workloads",
 }
 """The folders of an extra, and the package that each extends."""
+_MOVED = {
+    "torture.checkout": "torture.files",
+    "torture.choices.matrix.axes": "torture.choices.matrix.cells",
+    "torture.choices.workloads._beside": "torture.choices.workloads._files_beside",
+    "torture.facts.evidence.completed_command": "torture.facts.evidence.folder",
+    "torture.facts.evidence.phase": "torture.facts.evidence.cut_document",
+    "torture.facts.evidence.strict_json": "torture.facts.evidence.documents",
+    "torture.facts.recording.roles": "torture.facts.recording.intent_log",
+    "torture.oracles.verdict.blocks.readback": "torture.oracles.verdict.blocks.history",
+    "torture.oracles.verdict.moments": "torture.oracles.verdict.observations",
+    "torture.oracles.verdict.terms": "torture.oracles.verdict.guarantee",
+    "torture.oracles.verdict.verdicts": "torture.oracles.verdict.guarantee",
+    "torture.oracles.verdict.whole_ledger": "torture.oracles.verdict.repeated_requests",
+}
+"""Former modules that an extra may import, and where their content is now."""
 
 
 def offered(package: str, name: str) -> tuple[Any, ...]:
@@ -129,5 +144,10 @@ def require_extra() -> None:
             # a file of the user's own may fail in any way
             raise HarnessError(
                 f"--extra {extra_folder()}: {module} does not load: {type(error).__name__}: {error}",
-                hint="correct that file, or leave --extra out",
+                hint=_remedy(error),
             ) from error
+
+
+def _remedy(error: Exception) -> str:
+    now = _MOVED.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+    return f"import from {now} instead" if now else "correct that file, or leave --extra out"

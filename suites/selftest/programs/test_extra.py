@@ -61,6 +61,8 @@ def test_a_worker_knows_its_choices_and_the_run_names_its_files() -> None:
         ("README", "", "there is no Python file in slogs/ or workloads/"),
         ("slogs/kinds.py", "", "slogs/kinds.py has the name of a module of the suite"),
         ("slogs/wrong.py", "import nowhere\n", "does not load: ModuleNotFoundError"),
+        ("workloads/older.py", "from torture.oracles.verdict.terms import Terms\n",
+         "import from torture.oracles.verdict.guarantee instead"),
         ("slogs/empty.py", "", "does not define CHOICE"),
         ("slogs/again.py", (EXAMPLE / "slogs/triple.py").read_text().replace('"triple"', '"plp"'),
          "two choices are called 'plp'"),
