@@ -1,4 +1,4 @@
 """The speed of a cell, measured in slow motion, beside its losses and beside published figures."""
 
-BRINGS = ("suites/speed", "suites/benchmarks/test_speed.py")
+BRINGS = ("suites/speed",)
 """Its files beside the folders of its name."""

@@ -3,6 +3,5 @@
 BRINGS = (
     "suites/replay",
     "suites/benchmarks/test_crash_states.py",
-    "suites/benchmarks/recordings.py",
 )
 """Its files beside the folders of its name."""
