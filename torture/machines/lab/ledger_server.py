@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torture.deadlines import wait_for
@@ -20,6 +20,7 @@ from torture.facts.evidence import ledger
 _RECEIVE_BYTES = 65536
 _POLL_S = 0.2
 _CONNECT_DEADLINE_S = 10
+_RECEIVED_DEADLINE_S = 10
 _LOOK_S = 0.5
 """How often a wait checks whether the trial can go on."""
 
@@ -43,6 +44,7 @@ class LedgerServer:
         must_go_on: Callable[[], None] = lambda: None,
     ) -> None:
         self._socket_path = client_socket
+        self._path = file
         self._file = file.open("ab")
         self._clock_ms = clock_ms
         self._mark = mark
@@ -109,6 +111,18 @@ class LedgerServer:
             if self.failure is not None:
                 raise HarnessError(self.failure)
             return reached()
+
+    def must_begin_with(self, marks: Sequence[bytes], *, log: Path) -> None:
+        """Raise `HarnessError` unless the marks of the recording in `log` are its file's first lines.
+
+        Otherwise the ledger does not show which operations were acknowledged when the disks stopped.
+        """
+        self.wait_until(lambda: self.received >= len(marks), deadline_s=_RECEIVED_DEADLINE_S)
+        if ledger.received_lines(self._path.read_bytes())[: len(marks)] != marks:
+            raise HarnessError(
+                "the marks in the shelf's recording are not the first lines of the ledger",
+                hint=f"compare {self._path} with {log}",
+            )
 
     def close(self) -> None:
         """Read the rest of the socket (the client is gone), and end."""

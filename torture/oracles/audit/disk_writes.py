@@ -12,13 +12,14 @@ from itertools import pairwise
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import (
     TXG_ROLES,
+    Change,
     LogBlock,
     Role,
+    change_in,
     log_blocks_in,
     role_of,
     txg_of,
 )
-from torture.oracles.audit.vdevs.members import Change, change_in
 
 FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
 """Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
@@ -48,7 +49,7 @@ class DiskWrite:
     ZIL's, since the log block is in flight with it.
     """
     change: Change | None
-    """The change of the pool's layout that it makes (`torture.oracles.audit.vdevs.members`)."""
+    """The change of the pool's layout that it makes (`torture.facts.recording.intent_log`)."""
     is_mixed: bool = False
     """Whether the write may hold a column of a split log block and other data."""
 
@@ -79,7 +80,7 @@ def _disk_write(event: Event, payload: bytes) -> DiskWrite:
         role=Role.ZIL if log_blocks and role in TXG_ROLES else role,
         txg=(txg_of(payload) or None) if role is Role.UBERBLOCK else None,
         log_blocks=log_blocks,
-        change=change_in(event, payload),
+        change=change_in(event.offset, payload),
     )
 
 

@@ -25,14 +25,13 @@ from torture.choices.matrix.cell_terms import (
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
-from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE
-from torture.facts.evidence.ledger import parse_ledger, received_lines
+from torture.facts.evidence.folder import CUT, CUT_STATE, SECOND_CUT_STATE
+from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.recording.crash_state import CrashState, require_legal, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.intent_log import chains_in
 from torture.facts.recording.model import account
-from torture.machines.lab.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.machines.nas.settings import LAYOUT
@@ -114,9 +113,6 @@ def earlier_cut(
     )
 
 
-_RECEIVED_DEADLINE_S = 10
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptCut:
     """A cut as evidence."""
@@ -153,7 +149,7 @@ def keep_cut(
     )
     marks = marks_until(recording, cut=cut.seq)
     if ledger is not None:
-        _must_begin_ledger(marks, ledger, file=trial.folder / LEDGER, log=recording.folder)
+        ledger.must_begin_with(marks, log=recording.folder)
     acknowledged = parse_ledger(b"".join(marks)).acknowledged
     issued_seq = issued_seq_in(trial.folder)
     found, audit_ms = _audited(
@@ -332,18 +328,3 @@ def _terms_of(trial: Trial, *, issued_seq: int) -> AuditTerms:
         only_groups_write=cell[ADMINISTRATION] is None,
         late_ms=late_ms_of(cell),
     )
-
-
-def _must_begin_ledger(
-    marks: Sequence[bytes], ledger: LedgerServer, *, file: Path, log: Path
-) -> None:
-    """Raise `HarnessError` unless the marks of a recording are the first lines of the ledger's file.
-
-    Otherwise the ledger does not show which operations were acknowledged when the disks stopped.
-    """
-    ledger.wait_until(lambda: ledger.received >= len(marks), deadline_s=_RECEIVED_DEADLINE_S)
-    if received_lines(file.read_bytes())[: len(marks)] != marks:
-        raise HarnessError(
-            "the marks in the shelf's recording are not the first lines of the ledger",
-            hint=f"compare {file} with {log}",
-        )
