@@ -2,7 +2,8 @@
 
 Here every module of the pure tier loads in each copy, and the default matrix is collected. By hand,
 `python -m suites.selftest.programs.test_features FEATURE FOLDER` makes a copy whose pure tier runs
-with `pytest`, but for the tests of documents. README and the schemas speak of all features.
+with `pytest`, but for the tests of documents, of README's map and of the schemas: these speak of all
+features.
 """
 
 from __future__ import annotations
