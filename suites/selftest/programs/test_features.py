@@ -1,9 +1,8 @@
 """Each feature can be taken out: a copy without its folders and its files still tests the core.
 
 Here every module of the pure tier loads in each copy, and the default matrix is collected. By hand,
-`python -m suites.selftest.programs.test_features FEATURE FOLDER` makes a copy whose pure tier runs
-with `pytest`, but for the tests of documents, of README's map and of the schemas: these speak of all
-features.
+`python -m suites.selftest.programs.test_features FEATURE FOLDER` makes a copy whose pure tier runs.
+Only tests of documents, of README's map and of the schemas fail there, as these name all features.
 """
 
 from __future__ import annotations
