@@ -27,6 +27,7 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
 from torture.features.walk.documents import WalkDocument
 from torture.oracles.verdict.guarantee import Verdict, standing
+from torture.oracles.verdict.pool_verdict import is_damaged
 from torture.records.scoring.checkers import (
     Layer,
     LayerFinding,
@@ -46,7 +47,7 @@ class PoolHealth:
 
     def verdict(self, *, lacks_disks: bool) -> Verdict:
         """By the rule of `torture.oracles.verdict.pool_verdict`; `lacks_disks`: the cut took some."""
-        if self.errors or self.state not in ("ONLINE", "DEGRADED"):
+        if is_damaged(self.state, errors=self.errors):
             return Verdict.CORRUPTED
         return Verdict.INTACT if self.state == "ONLINE" or lacks_disks else Verdict.REPAIRED
 

@@ -171,7 +171,7 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
 
 def _verdict(status: PoolStatus, evidence: Evidence) -> Verdict:
     """The verdict by a status; raises `UnreadableError` where the cut's document would decide it."""
-    if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
+    if is_damaged(status.state, errors=status.data_errors):
         return Verdict.CORRUPTED
     states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
     missing = sum(states.pop(state, 0) for state in _MISSING)
@@ -182,6 +182,11 @@ def _verdict(status: PoolStatus, evidence: Evidence) -> Verdict:
         raise UnreadableError(f"{Step.POOL_STATUS}: {_UNKNOWN_DISKS}")
     # a mirror exists for a disk that was taken away
     return Verdict.INTACT if missing <= _disks_gone(evidence) else Verdict.REPAIRED
+
+
+def is_damaged(state: str, *, errors: int) -> bool:
+    """Whether an imported pool in this state, with so many damaged blocks, lost data."""
+    return errors > 0 or state not in ("ONLINE", "DEGRADED")
 
 
 def _disks_gone(evidence: Evidence) -> int:
