@@ -18,8 +18,8 @@ from torture.errors import HarnessError
 
 _ALL_AXES = "torture.choices.matrix.cells"
 FEATURES = "torture.features"
-"""The package of what one can take out. A feature extends a package of the core by a module of its
-name."""
+"""The package of features: one can take each out. A feature extends a package of the core by a module
+of its name."""
 NOT_OFFERS = frozenset({"protocol"})
 """Modules that define the form of the others."""
 EXTRA_VARIABLE = "TORTURE_EXTRA"
