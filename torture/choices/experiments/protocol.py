@@ -1,23 +1,18 @@
-"""The form of an experiment, a planted fault or a known bug, and of its prediction."""
+"""The form of an experiment, a planted fault or a known bug, and of its prediction.
+
+The TOML files of this folder have them: `[[faults]]`, `[[disturbances]]` and `[[bugs]]`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import parse_choices, with_choices
-from torture.facts.recording.certain_content import CertainContent, Patch
+from torture.facts.evidence.documents import Document, field
 from torture.facts.recording.crash_state import DiskState
 from torture.facts.recording.disks import DiskFault
 from torture.facts.zfs.versions import DEFAULT
-
-Spoiler = Callable[[CertainContent], tuple[Patch, ...]]
-"""A write over the first data disk, after the cut and before the NAS comes back.
-
-Raises `HarnessError` where the disk holds no suitable block.
-"""
 
 
 class Layer(StrEnum):
@@ -49,21 +44,28 @@ class Sight(StrEnum):
     """The report says that the load had stalled, and that the cut could have lost nothing."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Predicted:
+class Damage(StrEnum):
+    """A write over the first data disk, after the cut and before the NAS comes back."""
+
+    FLIPPED = "flipped"
+    STALE = "stale"
+    TORN = "torn"
+    MISDIRECTED = "misdirected"
+
+
+class _Predicted(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something wrong, and the predictions of its detection."""
 
     name: str
     words: str
-    seen_by: Sight | None
+    seen_by: Sight | None = None
     """Predicted: the check that sees it. None for a disturbance, which looks bad and in which no check
     may see anything."""
     cuts: int = 1
     """Predicted: after so many cuts it is seen with 95 % confidence."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FromSource:
+class FromSource(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A version of OpenZFS that Debian does not package."""
 
     name: str
@@ -80,8 +82,7 @@ class FromSource:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class Side(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cell, the version of OpenZFS on its NAS, and the patches to one machine's kernel."""
 
     cell: str
@@ -106,8 +107,7 @@ class Side:
         return self.zfs.name if isinstance(self.zfs, FromSource) else self.zfs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fault(_Predicted):
+class Fault(_Predicted, frozen=True, kw_only=True):
     """A planted fault and its hooks, which are shell scripts that have to succeed in their machine.
 
     Its control is theory: its cell is sound without it.
@@ -119,7 +119,7 @@ class Fault(_Predicted):
     bound_to: frozenset[str] = frozenset()
     """Axes of which its hooks know one choice only: elsewhere they would fail, or do something
     else."""
-    amounts_to: Mapping[str, str] = field(default_factory=dict)
+    amounts_to: dict[str, str] = field(default_factory=dict)
     """The choices, by axis, that it imitates. It is a fault where theory guarantees less of them."""
     zfs: str = ""
     """The version of the NAS, with a bug planted in it (`vmimages/zfs/planted`). Empty: the run's."""
@@ -137,11 +137,11 @@ class Fault(_Predicted):
     """How long its load lasts; None: as long as in any trial."""
     nas_stands_still_ms: int = 0
     """How long the NAS's emulator is stopped: once the load runs, before the wait for the cut."""
-    survivors: Mapping[str, DiskState] = field(default_factory=dict)
+    survivors: dict[str, DiskState] = field(default_factory=dict)
     """The crash state of these disks, by serial, instead of the seed's draw. They are not gone
     then."""
-    spoiler: Spoiler | None = None
-    """Run on the disk before the NAS comes back."""
+    damage: Damage | None = None
+    """Done to the disk before the NAS comes back (`torture.choices.experiments.damage`)."""
     before_import: str = ""
     """Run in the NAS after its reboot, before the import."""
     after_return: str = ""
@@ -164,8 +164,7 @@ class Fault(_Predicted):
         return self.seen_by is None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownBug(_Predicted):
+class KnownBug(_Predicted, frozen=True, kw_only=True):
     """A bug that cost data, or could have."""
 
     source: str

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.choices.experiments.protocol import Spoiler
+from torture.choices.experiments.damage import SPOILERS, Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
@@ -121,8 +121,8 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
     shelf, disks = machines.shelf, trial.disks_left
     shelf.start(disks, view=view)
     require_planned(shelf, view, disks)
-    if not again and trial.fault is not None and trial.fault.spoiler is not None:
-        spoil(shelf, trial.fault.spoiler, view=view, disk=disks[0])
+    if not again and trial.fault is not None and trial.fault.damage is not None:
+        spoil(shelf, SPOILERS[trial.fault.damage], view=view, disk=disks[0])
     nas = machines.start_nas(3 if again else 2, disks)
     wait_for_disks(nas, disks)
     return nas

@@ -22,6 +22,7 @@ from torture.choices.experiments import (
     KNOWN_BUGS,
     ZFS_BUGS,
     ZFS_DISTURBANCES,
+    experiments_in,
     find,
 )
 from torture.choices.experiments.protocol import Fault, Sight
@@ -63,9 +64,9 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
     assert guarantee_of(Cell.parse(fault.cell)) in (Guarantee.SAFE, Guarantee.ROLLS_BACK)
     assert fault.cuts >= 1
     # what is done beforehand may also bring about what is spoiled
-    beforehand = () if fault.spoiler else (fault.in_nas, fault.in_client)
+    beforehand = () if fault.damage else (fault.in_nas, fault.in_client)
     hooks = (
-        *beforehand, fault.under_load, fault.on_disks, fault.survivors, fault.spoiler,
+        *beforehand, fault.under_load, fault.on_disks, fault.survivors, fault.damage,
         fault.before_import, fault.after_return, fault.before_mount, fault.before_read_back,
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1
@@ -208,7 +209,7 @@ def test_a_change_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -
     assert bug.name not in FAULTS | DISTURBANCES
     assert guarantee_of(Cell.parse(bug.cell)) is Guarantee.SAFE
     assert bug.cuts >= 1
-    assert not any((bug.in_nas, bug.in_client, bug.spoiler))
+    assert not any((bug.in_nas, bug.in_client, bug.damage))
     slow = find("log-write-slow")
     assert slow is not None
     assert slow.is_harmless
@@ -313,3 +314,27 @@ def test_each_tunable_that_turns_flushes_off_is_looked_at() -> None:
             for one in essentials_of(Cell.parse(f"iscsi-always-{middle}-ext4-bothdie"))
         }
         assert asked["zfs_nocacheflush and zil_nocacheflush"] == expected
+
+
+_ENTRY = '[[faults]]\nname = "f"\nwords = "w"\nlayer = "disk"\nseen_by = "data"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (_ENTRY.replace('seen_by = "data"\n', ""), "f: faults have `seen_by`"),
+        (_ENTRY.replace("faults", "disturbances"), "disturbances have not"),
+        (_ENTRY + 'seen = "pool"\n', "unknown field `seen`"),
+        (_ENTRY.replace('"data"', '"the data"'), "the data"),
+        (_ENTRY + 'survivors.data0.policy = "lying"\n', "lying_ms"),
+        (_ENTRY + "cuts = 1.5\n", "int"),
+        (_ENTRY[:-2], "[Uu]nterminated|newline"),
+    ],
+)
+def test_a_wrong_table_is_refused_by_its_name(tmp_path: Path, text: str, why: str) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text(_ENTRY)
+    assert [fault.seen_by for fault in experiments_in(table).faults] == [Sight.DATA]
+    table.write_text(text)
+    with pytest.raises(ValueError, match=rf"mine\.toml: .*{why}"):
+        experiments_in(table)

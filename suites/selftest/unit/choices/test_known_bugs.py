@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,9 @@ def column(side: Detection) -> tuple[int, int, int]:
 def test_a_bug_is_missing_where_all_is_sound_and_found_elsewhere(bug: KnownBug) -> None:
     assert guarantee_of(bug.cleared.chosen_cell) is Guarantee.SAFE
     affected, cleared = bug.affected, bug.cleared
-    sides = [(side.chosen_cell, replace(side, cell="", axes=())) for side in (affected, cleared)]
+    sides = [
+        (side.chosen_cell, structs.replace(side, cell="", axes=())) for side in (affected, cleared)
+    ]
     assert sides[0] != sides[1]
     for side in (affected, cleared):
         assert not (side.nas_patches and side.client_patches)
@@ -87,7 +88,10 @@ def test_a_sides_patches_are_of_the_kernel_of_one_machine() -> None:
         "docs/reproducers/nfsd-xattr-commit.patch",
         "docs/reproducers/netfs-writethrough.patch",
     )
-    nas, client = replace(plain, nas_patches=names), replace(plain, client_patches=names)
+    nas, client = (
+        structs.replace(plain, nas_patches=names),
+        structs.replace(plain, client_patches=names),
+    )
     patches, linux = patched_kernels(nas, "2.3.9")
     assert patches.touched == ("fs/netfs/write_issue.c", "fs/nfsd/vfs.c")
     assert linux == Kernels(nas=f"trixie+{patches.digest}", client="trixie")
@@ -98,10 +102,12 @@ def test_a_sides_patches_are_of_the_kernel_of_one_machine() -> None:
 def test_a_side_takes_choices_as_the_command_line_does() -> None:
     plain = Side(cell="iscsi-standard-noslog-ext4-bothdie")
     assert plain.chosen_cell.name == plain.cell
-    chosen = replace(plain, axes=("zvol_use_blk_mq=blkmq", "logbias=throughput")).chosen_cell
+    chosen = structs.replace(
+        plain, axes=("zvol_use_blk_mq=blkmq", "logbias=throughput")
+    ).chosen_cell
     assert chosen.axes["settings"] == "logbias=throughput+zfs.zvol_use_blk_mq=1"
     with pytest.raises(ValueError, match="administering"):
-        _ = replace(plain, axes=("administering=expand",)).chosen_cell
+        _ = structs.replace(plain, axes=("administering=expand",)).chosen_cell
 
 
 def test_every_tree_that_a_bug_needs_can_be_named() -> None:
@@ -177,7 +183,7 @@ def test_a_prediction_holds_while_the_interval_allows_it() -> None:
     assert detect(BUG, [ACCUSED] * 3).is_as_predicted
     assert not detect(BUG, [LOST] * 3).is_as_predicted, "another check saw it"
     assert not detect(BUG, [ACCUSED, *[SOUND] * 9]).is_as_predicted, "1 in 10 is not every one"
-    assert detect(replace(BUG, cuts=40), [ACCUSED, *[SOUND] * 9]).is_as_predicted
+    assert detect(structs.replace(BUG, cuts=40), [ACCUSED, *[SOUND] * 9]).is_as_predicted
 
 
 def test_the_silence_of_the_cleared_side_says_so_much_and_no_more() -> None:

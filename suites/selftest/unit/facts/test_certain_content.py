@@ -15,6 +15,7 @@ from suites.selftest.unit.audit_story import METADATA, Story, uberblock, zil_blo
 from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs, payload
 from torture.choices.experiments import DISTURBANCES, FAULTS
+from torture.choices.experiments.damage import SPOILERS
 from torture.errors import HarnessError
 from torture.facts.recording.certain_content import CertainContent, Patch, held
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
@@ -227,9 +228,9 @@ def test_otherwise_it_is_the_last_covered_block(tmp_path: Path) -> None:
 
 
 def patches_of(name: str, certain: CertainContent) -> tuple[Patch, ...]:
-    spoiler = FAULTS[name].spoiler
-    assert spoiler is not None
-    return spoiler(certain)
+    damage = FAULTS[name].damage
+    assert damage is not None
+    return SPOILERS[damage](certain)
 
 
 def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> None:
