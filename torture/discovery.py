@@ -24,10 +24,7 @@ NOT_OFFERS = frozenset({"protocol"})
 """Modules that define the form of the others."""
 EXTRA_VARIABLE = "TORTURE_EXTRA"
 """The variable with the folder of `--extra`. Choices are found as modules load, and in each worker."""
-EXTENDED = {
-    "slogs": "torture.choices.slogs",
-    "workloads": "torture.choices.workloads",
-}
+EXTENDED = {"slogs": "torture.choices.slogs", "workloads": "torture.choices.workloads"}
 """The folders of an extra, and the package that each extends."""
 _MOVED = {
     "torture.checkout": "torture.files",

@@ -63,10 +63,7 @@ def try_lock(file: int | IO[str]) -> bool:
 
 @contextmanager
 def locked(
-    path: Path,
-    *,
-    deadline_s: float,
-    waiting: Callable[[], None] = lambda: None,
+    path: Path, *, deadline_s: float, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
     """Hold the lock of a file, made if absent; `waiting` is called while another holder has it.
 

@@ -257,10 +257,7 @@ def _loads(binary: str, options: str) -> bool:
 
 
 def shelf(
-    name: str,
-    *,
-    binary: str = "nbdkit",
-    plugin: Callable[[], Path | None] = find_shelf_plugin,
+    name: str, *, binary: str = "nbdkit", plugin: Callable[[], Path | None] = find_shelf_plugin
 ) -> Finding:
     """The disk shelf: nbdkit, and the suite's plugin of it."""
     if shutil.which(binary) is None:

@@ -28,11 +28,7 @@ from torture.oracles.verdict.guarantee import UnreadableError
 # (`spa_checkpoint_discard_thread`).
 
 _MADE = {"EXISTS": Outcome.DONE, "NONE": Outcome.UNDONE}
-_DISCARDED = {
-    "EXISTS": Outcome.UNDONE,
-    "DISCARDING": Outcome.GOING_ON,
-    "NONE": Outcome.DONE,
-}
+_DISCARDED = {"EXISTS": Outcome.UNDONE, "DISCARDING": Outcome.GOING_ON, "NONE": Outcome.DONE}
 
 
 def _state_of(printed: Printed) -> str:
@@ -43,16 +39,6 @@ def _state_of(printed: Printed) -> str:
     return state
 
 
-def read_checkpoint(printed: Printed) -> Outcome:
-    """Judge by the checkpoint in `zpool status`."""
-    return _MADE.get(_state_of(printed), Outcome.HALF)
-
-
-def read_discarded(printed: Printed) -> Outcome:
-    """Judge by the checkpoint in `zpool status`."""
-    return _DISCARDED[_state_of(printed)]
-
-
 _CHECKPOINTS = (
     Administration(
         name="checkpoint",
@@ -60,7 +46,7 @@ _CHECKPOINTS = (
         explained="`zpool checkpoint`",
         sweep=Sweep.ADMINISTRATION,
         script=f"zpool checkpoint {POOL}",
-        read=read_checkpoint,
+        read=lambda printed: _MADE.get(_state_of(printed), Outcome.HALF),
     ),
     Administration(
         name="checkpoint_discard",
@@ -68,7 +54,7 @@ _CHECKPOINTS = (
         explained="`zpool checkpoint -d`",
         sweep=Sweep.ADMINISTRATION,
         script=f"zpool checkpoint -d {POOL}",
-        read=read_discarded,
+        read=lambda printed: _DISCARDED[_state_of(printed)],
         activity="discard",
         prepare=(
             f"{ballast_script(mib=32)}; zpool checkpoint {POOL}; rm /{BALLAST}/ballast; "
@@ -205,10 +191,7 @@ _TRIM = Administration(
     questions=(("zpool", "status", "-j", "-t", POOL),),
     activity="trim",
     start=(SOON, uberblocks(most=4)),
-    amid=(
-        CutPoint(event=Kind.TRIM_SUBMIT, most=8),
-        CutPoint(event=Kind.TRIM_COMPLETE, most=8),
-    ),
+    amid=(CutPoint(event=Kind.TRIM_SUBMIT, most=8), CutPoint(event=Kind.TRIM_COMPLETE, most=8)),
 )
 
 

@@ -1,4 +1,4 @@
-"""iSCSI: LIO, Linux's SCSI target, on a zvol or a file of a dataset.
+"""iSCSI: LIO, Linux's SCSI target, on a zvol or a file of a dataset; and tgt.
 
 Kernel Documentation/target/, drivers/target/target_core_iblock.c and target_core_file.c:
 `targetcli` writes the same files, only slower.
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torture.choices.transports.protocol import (
+    ADD_PATH,
+    PATH_SCRIPTS,
+    SECOND_HOST,
     Attachment,
     CompletedWrite,
     DiskSource,
@@ -71,6 +75,8 @@ rmdir {_GROUP}/lun/lun_0 {_TARGET}/core/*/vm
 class _Lun:
     """The common part of LUNs that the client's QEMU opens, through libiscsi."""
 
+    lun: ClassVar[int] = 0
+
     def wait_until_idle_script(self) -> str:
         """Shell: return once no initiator is logged in, fail after 20 s."""
         return (
@@ -79,9 +85,9 @@ class _Lun:
         )
 
     def attachment(self, *, nas_host: str) -> Attachment:
-        """LUN 0 of the target, as the client's second disk."""
+        """The LUN of the target, as the client's second disk."""
         source = DiskSource(
-            attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
+            attributes={"protocol": "iscsi", "name": f"{IQN}/{self.lun}"},
             within={"host": {"name": nas_host, "port": str(ISCSI_PORT)}},
         )
         return Attachment(source=source, device="/dev/vdb")
@@ -126,7 +132,7 @@ class Iscsi(_Lun, OfZvol):
 
 _GUEST_DEVICE = "/dev/sda"
 """The client has no other SCSI disk."""
-GUEST_SETTINGS = {
+_GUEST_SETTINGS = {
     "node.session.timeo.replacement_timeout": "-1",
     "node.conn[0].timeo.noop_out_interval": "1",
     "node.conn[0].timeo.noop_out_timeout": "20",
@@ -145,7 +151,7 @@ class IscsiOfGuest(Iscsi):
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A SCSI disk."""
-        return self.attached(nas_host, settings=GUEST_SETTINGS)
+        return self.attached(nas_host, settings=_GUEST_SETTINGS)
 
     def attached(self, *hosts: str, settings: Mapping[str, str]) -> Attachment:
         """A SCSI disk for each address of the NAS."""
@@ -168,6 +174,68 @@ iscsid
             detach_script="\n".join(f"{node} --logout" for node in nodes),
             wire=DiskWire(protocol=IscsiOnWire(ISCSI_PORT)),
             device=_GUEST_DEVICE,
+        )
+
+
+# iSCSI over two addresses of the NAS: open-iscsi, and one disk of both by dm-multipath
+# (multipathd(8)).
+#
+# A session that is lost must fail its commands soon, so that the other path gets them. So it waits
+# for `replacement_timeout` alone, where `iscsi_guest` waits for ever (open-iscsi README, 8.1.1).
+# Both together take 7 s, less than the 16 s of `linkfails`. Without any path requests wait
+# (`no_path_retry`).
+#
+# dm-multipath sends a failed request to another path, and a flush is a request like others (Linux
+# drivers/md/dm-mpath.c, `multipath_end_io`; drivers/md/dm-rq.c).
+
+_TWO_PATHS_SETTINGS = _GUEST_SETTINGS | {
+    "node.session.timeo.replacement_timeout": "2",
+    "node.conn[0].timeo.noop_out_timeout": "5",
+}
+_MULTIPATH = """\
+modprobe dm-multipath
+cat > /etc/multipath.conf << 'END'
+defaults {
+    find_multipaths no
+    user_friendly_names yes
+    no_path_retry queue
+    polling_interval 1
+    max_polling_interval 1
+}
+END
+multipathd
+for try in $(seq 400); do
+    test "$(multipathd show paths format '%d %t' 2>/dev/null | grep -c active)" = 2 && exit
+    sleep 0.05
+done
+multipathd show paths >&2
+exit 1
+"""
+"""Shell: return once the disk has two paths."""
+
+
+class IscsiOfTwoPaths(IscsiOfGuest):
+    """One LUN at two addresses; multipathd makes one disk of both."""
+
+    traits = replace(
+        IscsiOfGuest.traits,
+        can_discard=False,
+        path_scripts=PATH_SCRIPTS,
+        client_image="client_multipath",
+    )
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """The second address first."""
+        return f"set -eu\n{ADD_PATH}{super().publish_script(options)}"
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A disk of device mapper."""
+        attached = self.attached(nas_host, SECOND_HOST, settings=_TWO_PATHS_SETTINGS)
+        return replace(
+            attached,
+            attach_script=attached.attach_script + _MULTIPATH,
+            detach_script=f"multipath -f mpatha\n{attached.detach_script}",
+            device="/dev/mapper/mpatha",
         )
 
 
@@ -232,6 +300,43 @@ class FileioOnZvol(Iscsi):
         return _publish_script(kind="fileio", control=control)
 
 
+# iSCSI: tgt, a target in user space, on a zvol's node; the client's QEMU is the initiator.
+#
+# A write is a pwrite to the node, and a flush its fdatasync (tgt usr/bs_rdwr.c, `bs_rdwr_request`).
+# So theory promises what it does with LIO's fileio on a node: completed writes lie in the NAS's
+# page cache, which ZFS does not see. The caching page says write-back (usr/sbc.c, `sbc_lu_init`).
+# tgtadm(8).
+
+_ADMIN = "tgtadm --lld iscsi"
+
+
+class Tgt(FileioOnZvol):
+    """One LUN on a zvol's node, any initiator."""
+
+    lun = 1
+    """LUN 0 is tgt's own controller."""
+    traits = replace(
+        FileioOnZvol.traits, nas_image="nas_tgt", target_scripts=None, release_script=""
+    )
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """The daemon with a portal that no client reaches, the LUN, and the clients' portal last."""
+        return f"""set -eu
+tgtd --iscsi portal=127.0.0.1:{ISCSI_PORT + 1}
+for i in $(seq 200); do {_ADMIN} --mode sys --op show > /dev/null 2>&1 && break; sleep 0.05; done
+{_ADMIN} --mode target --op new --tid 1 --targetname {IQN}
+{_ADMIN} --mode logicalunit --op new --tid 1 --lun {self.lun} --backing-store $(readlink -f {zvol.DEVICE})
+{_ADMIN} --mode target --op bind --tid 1 --initiator-address ALL
+{_ADMIN} --mode portal --op new --param portal=0.0.0.0:{ISCSI_PORT}
+"""
+
+    def wait_until_idle_script(self) -> str:
+        """Return once no request is unread."""
+        return OfZvol.wait_until_idle_script(self)
+
+
+_TRANSPORTS = frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT})
+
 CHOICES: tuple[Choice[Transport], ...] = (
     Choice(
         name="iscsi",
@@ -246,7 +351,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=IscsiOfGuest(),
         words="iSCSI (open-iscsi)",
         explained="the same by the client's own kernel, open-iscsi",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS,
         place=10,
     ),
     Choice(
@@ -254,7 +359,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=Fileio(),
         words="iSCSI (fileio, write-through)",
         explained="LIO fileio on a file of a dataset, `write_back=false`",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS,
         place=20,
     ),
     # a flush becomes an fsync of the file
@@ -263,7 +368,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=Fileio(has_write_cache=True),
         words="iSCSI (fileio, write-back)",
         explained="the same with `write_back=true`",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS | {Sweep.TRANSPORTS_BEHIND_ALWAYS},
         place=21,
     ),
     Choice(
@@ -271,7 +376,22 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=FileioOnZvol(),
         words="iSCSI (fileio, write-back, on a zvol)",
         explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS | {Sweep.TRANSPORTS_BEHIND_ALWAYS},
         place=22,
+    ),
+    Choice(
+        name="tgt",
+        value=Tgt(),
+        words="iSCSI (tgt, on a zvol)",
+        explained="tgt's `rdwr` store on a zvol's node: the page cache stands before ZFS",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=23,
+    ),
+    Choice(
+        name="iscsi_two",
+        value=IscsiOfTwoPaths(),
+        words="iSCSI (two paths)",
+        explained="open-iscsi to two addresses, and dm-multipath; `linkfails` takes the first one away",
+        place=11,
     ),
 )

@@ -1,9 +1,9 @@
-"""NFS: Linux's server on a dataset, with files or an image (exports(5), rpc.nfsd(8), rpc.mountd(8)).
+"""NFS: Linux's server on a dataset, with files or an image; and NFS-Ganesha, with files.
 
-A saved NAS runs none of it and has not even loaded its module. A server's write verifier is
-drawn when the server is made, with a key drawn as the module is loaded (Linux
-fs/nfsd/nfssvc.c, `nfsd_reset_write_verifier_locked`). A NAS that came back with its former
-verifier would report to its clients that nothing was lost.
+exports(5), rpc.nfsd(8), rpc.mountd(8). A saved NAS runs none of it and has not even loaded Linux's
+module. A server's write verifier is drawn when the server is made, with a key drawn as the module
+is loaded (Linux fs/nfsd/nfssvc.c, `nfsd_reset_write_verifier_locked`). A NAS that came back with
+its former verifier would report to its clients that nothing was lost.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ rpc.mountd --port {_MOUNTD_PORT}
 # `wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With
 # the usual megabyte the verifier would never be used.
 
-FILE_TRAITS = _traits(gives_files=True)
+_FILE_TRAITS = _traits(gives_files=True)
 _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
 
 
@@ -105,7 +105,7 @@ class NfsFiles(_Exported, OfDataset):
     options: str
     wire: FileProtocol
     path: str = DIRECTORY
-    traits: Traits = FILE_TRAITS
+    traits: Traits = _FILE_TRAITS
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
@@ -114,6 +114,57 @@ class NfsFiles(_Exported, OfDataset):
             attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}",
             wire=FileWire(protocol=self.wire),
         )
+
+
+# Files over NFSv4.2: NFS-Ganesha, a server in user space, on a dataset; mounted by the client itself.
+#
+# A stable WRITE and a COMMIT are an fsync of the file, and the write verifier is of the server's
+# start. A creation, rename or removal is answered without any sync (nfs-ganesha V6
+# src/FSAL/FSAL_VFS/handle.c). A client's fsync of a directory asks for nothing, as Linux's server
+# has synced it before. So theory promises less than there.
+#
+# It asks for an ACL with each ACCESS (src/FSAL/access_check.c, `fsal_test_access`), even where the
+# export has none. On a dataset with ZFS's own `acltype=off` it answers NFS4ERR_NOTSUPP, and no file
+# can be made. ganesha-config(8), ganesha-export-config(8).
+
+_WAIT_20_S = "for i in $(seq 400); do {done} && break; sleep 0.05; done; {done}"
+_SERVE_GANESHA = f"""\
+ganesha.nfsd -f /etc/ganesha/ganesha.conf -L /var/log/ganesha/ganesha.log -p /run/ganesha/pid
+{_WAIT_20_S.format(done=f"ss --no-header -tln sport = :{NFS_PORT} | grep -q .")}
+"""
+_END_GANESHA = (
+    f"pkill -x ganesha.nfsd; {_WAIT_20_S.format(done='! pgrep -x ganesha.nfsd > /dev/null')}"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ganesha(NfsFiles):
+    """One export, at the root of the server's names."""
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the dataset, with ACLs."""
+        with_acls = replace(options, properties={**options.properties, "acltype": "posix"})
+        return NfsFiles.make_volume_script(self, with_acls)
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """The configuration, and the server; no client has locks to reclaim."""
+        return f"""set -eu
+mountpoint -q {DIRECTORY}
+mkdir -p /run/ganesha /var/lib/nfs/ganesha /var/log/ganesha
+cat > /etc/ganesha/ganesha.conf << 'END'
+NFS_CORE_PARAM {{ Protocols = 4; NFS_Port = {NFS_PORT}; Enable_NLM = false; Enable_RQUOTA = false; }}
+NFSV4 {{ Graceless = true; Lease_Lifetime = {_GRACE_S}; Grace_Period = {_GRACE_S}; }}
+EXPORT {{
+    Export_Id = 1; Path = {DIRECTORY}; Pseudo = /; Protocols = 4; Access_Type = RW;
+    Squash = No_Root_Squash; SecType = sys; Filesystem_Id = 1.1; FSAL {{ Name = VFS; }}
+}}
+LOG {{ Default_Log_Level = WARN; }}
+END
+{_SERVE_GANESHA}"""
+
+    def let_go_script(self) -> str:
+        """End the server: it has the export's directory open for as long as it runs."""
+        return _END_GANESHA
 
 
 # A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through
@@ -173,16 +224,17 @@ class NfsImageDsync(NfsImage):
         return super().guarantee(sync=sync, fate=fate)
 
 
+_TRANSPORTS = frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT})
+
 CHOICES: tuple[Choice[Transport], ...] = (
     Choice(
         name="nfs3",
         value=NfsFiles(
-            options=f"vers=3,nolock,mountport={_MOUNTD_PORT}",
-            wire=Nfs3OnWire(NFS_PORT),
+            options=f"vers=3,nolock,mountport={_MOUNTD_PORT}", wire=Nfs3OnWire(NFS_PORT)
         ),
         words="NFSv3",
         explained="Linux's knfsd, files directly; mounted by the client itself",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS,
         place=50,
     ),
     # RFC 7862
@@ -191,7 +243,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(NFS_PORT), path="/"),
         words="NFSv4.2",
         explained="the same over v4.2",
-        joins=frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS | {Sweep.DATASTORES},
         place=51,
     ),
     Choice(
@@ -199,14 +251,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=NfsImage(),
         words="NFS (image, libnfs)",
         explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-        joins=frozenset(
-            {
-                Sweep.DATASTORES,
-                Sweep.TRANSPORTS,
-                Sweep.TRANSPORTS_BEHIND_ALWAYS,
-                Sweep.EVERY_TRANSPORT,
-            }
-        ),
+        joins=_TRANSPORTS | {Sweep.DATASTORES, Sweep.TRANSPORTS_BEHIND_ALWAYS},
         place=40,
     ),
     Choice(
@@ -214,7 +259,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=NfsImageStable(),
         words="NFS (image, stable writes)",
         explained="the same, every write stable, as ESXi's are",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        joins=_TRANSPORTS,
         place=41,
     ),
     Choice(
@@ -224,5 +269,28 @@ CHOICES: tuple[Choice[Transport], ...] = (
         explained="the same with QEMU's `cache=directsync`",
         joins=frozenset({Sweep.EVERY_TRANSPORT}),
         place=42,
+    ),
+    Choice(
+        name="ganesha",
+        value=Ganesha(
+            options="vers=4.2",
+            wire=Nfs4OnWire(NFS_PORT),
+            path="/",
+            traits=replace(
+                _FILE_TRAITS,
+                ports=(NFS_PORT,),
+                is_nfs=False,
+                is_metadata_volatile=True,
+                names_are_stable=False,
+                serves_until_let_go=True,
+                target_scripts=(_END_GANESHA, _SERVE_GANESHA),
+                release_script=_END_GANESHA,
+                nas_image="nas_ganesha",
+            ),
+        ),
+        words="NFSv4.2 (Ganesha)",
+        explained="NFS-Ganesha, files directly; mounted by the client itself",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=52,
     ),
 )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
-from xml.etree import ElementTree as ET
 
 from torture.choices.volumes import (
     DIRECTORY,
@@ -34,13 +33,6 @@ class DiskSource:
     attributes: Mapping[str, str]
     within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The elements in its own, by tag, with their attributes."""
-
-    def element(self) -> ET.Element:
-        """Its `source` element."""
-        source = ET.Element("source", dict(self.attributes))
-        for tag, attributes in self.within.items():
-            ET.SubElement(source, tag, dict(attributes))
-        return source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

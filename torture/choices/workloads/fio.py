@@ -44,10 +44,7 @@ def _choice_of(path: Path) -> Choice[Workload]:
     return Choice(
         name=name,
         value=ApplicationWorkload(
-            name=name,
-            application=_APPLICATION,
-            settings={JOB_FILE: text},
-            writers=_WRITERS,
+            name=name, application=_APPLICATION, settings={JOB_FILE: text}, writers=_WRITERS
         ),
         words=text.splitlines()[0].lstrip("; "),
     )

@@ -14,9 +14,7 @@ from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
-from torture.oracles.verdict.blocks.history import (
-    parse_readback,
-)
+from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult, not_as_before, with_data_from_before
 from torture.oracles.verdict.guarantee import Terms
 from torture.oracles.verdict.judgement import Findings

@@ -35,6 +35,10 @@ def setting_axis(
     )
 
 
+def _choice(name: str, value: T, words: str, explained: str = "") -> Choice[T]:
+    return Choice(name=name, value=value, words=words, explained=explained)
+
+
 def only_with_a_log(chosen: Chosen) -> str | None:
     """The rule of a setting of the intent log: with `sync=disabled` ZFS writes none (zfsprops(7))."""
     sync = chosen["sync"].name
@@ -76,15 +80,8 @@ SPECIAL_VDEV = setting_axis(
     "special_vdev",
     title="special vdev",
     place=55,
-    default=Choice(name="nospecial", value=False, words="no special vdev"),
-    others=(
-        Choice(
-            name="special",
-            value=True,
-            words="a special vdev",
-            explained="one more disk, for metadata",
-        ),
-    ),
+    default=_choice("nospecial", False, "no special vdev"),
+    others=(_choice("special", True, "a special vdev", "one more disk, for metadata"),),
 )
 """Whether the pool keeps its metadata on a special vdev: zpoolconcepts(7), "Special Allocation Class".
 
@@ -95,25 +92,15 @@ DISK_SECTOR = setting_axis(
     "disk_sector",
     title="NAS disks' sectors",
     place=59,
-    default=Choice(
-        name="sector512e",
-        value=DiskSector(512, 4096),
-        words="512e disks",
-        explained="physical sectors of 4096 bytes, logical ones of 512",
+    default=_choice(
+        "sector512e",
+        DiskSector(512, 4096),
+        "512e disks",
+        "physical sectors of 4096 bytes, logical ones of 512",
     ),
     others=(
-        Choice(
-            name="sector4kn",
-            value=DiskSector(4096, 4096),
-            words="4Kn disks",
-            explained="4096 and 4096",
-        ),
-        Choice(
-            name=SECTOR_BEFORE,
-            value=DiskSector(512, 512),
-            words="512n disks",
-            explained="512 and 512",
-        ),
+        _choice("sector4kn", DiskSector(4096, 4096), "4Kn disks", "4096 and 4096"),
+        _choice(SECTOR_BEFORE, DiskSector(512, 512), "512n disks", "512 and 512"),
     ),
 )
 """The logical and physical sectors of the NAS's own disks, in bytes.
@@ -126,8 +113,8 @@ LUN_SECTOR = setting_axis(
     "lun_sector",
     title="LUN's sectors",
     place=68,
-    default=Choice(name="lun512", value=512, words="LUN with sectors of 512 bytes"),
-    others=(Choice(name="lun4k", value=4096, words="LUN with sectors of 4096 bytes"),),
+    default=_choice("lun512", 512, "LUN with sectors of 512 bytes"),
+    others=(_choice("lun4k", 4096, "LUN with sectors of 4096 bytes"),),
     inapplicable=_only_on_a_lun(
         lambda traits: 4096 in traits.sectors_bytes, "is the sector size of a LUN"
     ),
@@ -143,13 +130,13 @@ DISCARD = setting_axis(
     "discard",
     title="discard",
     place=69,
-    default=Choice(name="nodiscard", value=False, words="no discard"),
+    default=_choice("nodiscard", False, "no discard"),
     others=(
-        Choice(
-            name="discard",
-            value=True,
-            words="discard of what is freed",
-            explained="the LUN takes it, and the client's filesystem discards what it frees",
+        _choice(
+            "discard",
+            True,
+            "discard of what is freed",
+            "the LUN takes it, and the client's filesystem discards what it frees",
         ),
     ),
     inapplicable=_only_on_a_lun(
@@ -188,25 +175,25 @@ NAS_LINK = setting_axis(
     "nas_link",
     title="NAS's link",
     place=85,
-    default=Choice(name="linkup", value=Interruption(), words="a link that stays"),
+    default=_choice("linkup", Interruption(), "a link that stays"),
     others=(
-        Choice(
-            name="linkfails",
-            value=Interruption(length_s=16.0),
-            words="a link that fails",
-            explained="it is down for 16 s amid the load, both machines live, and the cut comes later",
+        _choice(
+            "linkfails",
+            Interruption(length_s=16.0),
+            "a link that fails",
+            "it is down for 16 s amid the load, both machines live, and the cut comes later",
         ),
-        Choice(
-            name="targetrestarts",
-            value=Interruption(length_s=4.0, is_of_target=True),
-            words="a target that restarts",
-            explained="it is gone for 4 s amid the load, with each session, and the cut comes later",
+        _choice(
+            "targetrestarts",
+            Interruption(length_s=4.0, is_of_target=True),
+            "a target that restarts",
+            "it is gone for 4 s amid the load, with each session, and the cut comes later",
         ),
-        Choice(
-            name="handover",
-            value=Interruption(is_handover=True),
-            words="a standby takes over",
-            explained="it exports the pool amid the load, a standby with the same disks imports it and "
+        _choice(
+            "handover",
+            Interruption(is_handover=True),
+            "a standby takes over",
+            "it exports the pool amid the load, a standby with the same disks imports it and "
             "takes its address, and the cut comes later",
         ),
     ),
@@ -228,8 +215,8 @@ def _parameter(
         field,
         title=field,
         place=place,
-        default=Choice(name=off, value=False, words=f"{field}=0"),
-        others=(Choice(name=on, value=True, words=f"{field}=1", explained=explained),),
+        default=_choice(off, False, f"{field}=0"),
+        others=(_choice(on, True, f"{field}=1", explained),),
         inapplicable=inapplicable,
     )
 

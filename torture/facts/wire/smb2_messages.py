@@ -37,9 +37,7 @@ class Smb2OnWire:
     """The connections of one server."""
 
     framing = Framing(
-        base_bytes=_LENGTH_BYTES,
-        length_of=_length_of,
-        head_bytes=_LENGTH_BYTES + MESSAGE_BYTES_MAX,
+        base_bytes=_LENGTH_BYTES, length_of=_length_of, head_bytes=_LENGTH_BYTES + MESSAGE_BYTES_MAX
     )
 
     def __init__(self, port: int) -> None:

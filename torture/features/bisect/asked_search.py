@@ -202,11 +202,7 @@ class AskedSearch:
         if self.tree is None:
             return packaged_between(self.vary, good=self.good, bad=self.bad)
         return CommitVersions.between(
-            self.tree,
-            good=self.good,
-            bad=self.bad,
-            clone=self.folder / "tree",
-            paths=self.only,
+            self.tree, good=self.good, bad=self.bad, clone=self.folder / "tree", paths=self.only
         )
 
     def _keep(self, versions: Versions, guilty: list[int], found: Found) -> None:

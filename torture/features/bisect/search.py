@@ -331,7 +331,7 @@ class Search:
     def _narrowed(self) -> Found:
         """The versions left, once one of them is certain or none can be tried."""
         while True:
-            probabilities = self._probabilities()
+            probabilities = first_probabilities(len(self._versions.names), self._all_tried())
             following = to_try_next(probabilities, self._untriable())
             if max(probabilities) >= self._certainty or following is None:
                 found = credible(probabilities, self._certainty)
@@ -388,9 +388,6 @@ class Search:
         self._journal.add(step)
         self._steps.append(step)
         self._say(f"  {step.skipped or f'lost something in {self._share(number)} trials'}")
-
-    def _probabilities(self) -> list[float]:
-        return first_probabilities(len(self._versions.names), self._all_tried())
 
     def _all_tried(self) -> dict[int, Tried]:
         return {number: self._tried(number) for number in range(len(self._versions.names))}

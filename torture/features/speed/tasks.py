@@ -46,9 +46,7 @@ class MeasureOrder(Task, frozen=True, kw_only=True, tag="measure"):
         """The order with the length of its jobs in this slow motion."""
         least_s = self.modelled_s * times
         return replace(
-            self,
-            run_s=max(self.run_s, least_s),
-            warm_up_s=max(self.warm_up_s, least_s / 2),
+            self, run_s=max(self.run_s, least_s), warm_up_s=max(self.warm_up_s, least_s / 2)
         )
 
 

@@ -10,12 +10,7 @@ from torture.records.record.specs import TrialSpec, draw_seed
 
 
 def draw_walked(
-    cells: Sequence[Cell],
-    *,
-    recordings: int,
-    walk: Walk,
-    run_seed: int,
-    load_ms: int,
+    cells: Sequence[Cell], *, recordings: int, walk: Walk, run_seed: int, load_ms: int
 ) -> tuple[TrialSpec, ...]:
     """`recordings` of each cell, each to be walked. The same seed draws the same for each engine."""
     return tuple(

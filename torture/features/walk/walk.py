@@ -175,9 +175,7 @@ def _walked(
     latest = max(states, key=lambda state: (state.cut, -len(state.dropped)))
     names = [disk.serial for disk in trial.disks_left]
     return WalkedRecording(
-        recording=recording,
-        latest=latest.crash_state(recording, names),
-        acknowledged=acknowledged,
+        recording=recording, latest=latest.crash_state(recording, names), acknowledged=acknowledged
     )
 
 

@@ -28,12 +28,7 @@ from torture.facts.recording.events import Recording
 from torture.features.walk.documents import WalkDocument
 from torture.oracles.verdict.guarantee import Verdict, standing
 from torture.oracles.verdict.pool_verdict import is_damaged
-from torture.records.scoring.checkers import (
-    Layer,
-    LayerFinding,
-    check_data,
-    check_filesystem,
-)
+from torture.records.scoring.checkers import Layer, LayerFinding, check_data, check_filesystem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,9 +108,7 @@ def judge_state(
     said = f"the pool is {health.state} with {health.errors} errors" if health is not None else ""
     found = {
         Layer.POOL: LayerFinding(
-            layer=Layer.POOL,
-            verdict=pool,
-            reasons=() if pool is Verdict.INTACT else (said,),
+            layer=Layer.POOL, verdict=pool, reasons=() if pool is Verdict.INTACT else (said,)
         )
     }
     checkers = (

@@ -95,9 +95,7 @@ class Lab:
         self.network.set_up()
         self._connection = connect(self._root)
         self._warm = WarmStates(
-            directory=settings.warm_states,
-            connection=self._connection,
-            libvirt_root=self._root,
+            directory=settings.warm_states, connection=self._connection, libvirt_root=self._root
         )
         self.checkers = Checkers(start=self._start_checker)
         self._of_trial: list[Machine] = []

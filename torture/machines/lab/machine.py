@@ -269,13 +269,8 @@ class Machine:
 
     def require_host(self) -> None:
         """Raise `HarnessError` when the host ended its QEMU: neither the suite, nor its own kernel."""
-        if self.has_exited_unexpectedly and not self.has_reported_crash:
+        if self.has_exited_unexpectedly and KERNEL_DEATH.search(self.console()) is None:
             raise HarnessError(f"the host ended the QEMU of {self.name}", hint="read dmesg")
-
-    @property
-    def has_reported_crash(self) -> bool:
-        """Whether its kernel reported a crash on the console."""
-        return KERNEL_DEATH.search(self.console()) is not None
 
     def raise_if_dead(self) -> None:
         """Raise `GuestDied`, with the end of the console, when QEMU or the guest's kernel died."""

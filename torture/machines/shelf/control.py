@@ -69,13 +69,10 @@ class Connection:
     def _command(self, begin: Callable[[], int], deadline_s: float) -> None:
         try:
             cookie = begin()
-            self._until(lambda: self._has_ended(cookie), deadline_s)
+            self._until(lambda: bool(self._handle.aio_command_completed(cookie)), deadline_s)
         except nbd.Error as error:
             kind = HarnessError if self._handle.aio_is_ready() else ShelfGoneError
             raise kind(f"the shelf's export {self._export!r}: {error}") from error
-
-    def _has_ended(self, cookie: int) -> bool:
-        return bool(self._handle.aio_command_completed(cookie))
 
     def _until(self, is_over: Callable[[], bool], deadline_s: float) -> None:
         end = time.monotonic() + deadline_s

@@ -20,7 +20,4 @@ class Replay(Task, frozen=True, kw_only=True, tag="replay"):
     is_recorded: ClassVar[bool] = True
 
 
-TASKS = (
-    Cut,
-    Replay,
-)
+TASKS = (Cut, Replay)

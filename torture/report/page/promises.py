@@ -186,7 +186,8 @@ def findings_in(document: str, reports: Iterable[str] = ()) -> tuple[Finding, ..
     """
     versions: dict[str, str] = {}
     for report in reports:
-        versions |= dict.fromkeys(_FINDING.findall(report), _versions_in(report))
+        bounds = "; ".join(f"{bound}: {words}" for bound, words in _BOUND.findall(report))
+        versions |= dict.fromkeys(_FINDING.findall(report), _plain(bounds))
     return tuple(_finding(match.groupdict(), versions) for match in _SECTION.finditer(document))
 
 
@@ -202,10 +203,6 @@ def _finding(words: Mapping[str, str], versions: Mapping[str, str]) -> Finding:
     found = Finding(**{name: _plain(text) for name, text in words.items()})
     anchor = re.sub(r"[^\w -]", "", words["title"].lower()).replace(" ", "-")
     return replace(found, versions=versions.get(anchor, ""))
-
-
-def _versions_in(report: str) -> str:
-    return _plain("; ".join(f"{bound}: {words}" for bound, words in _BOUND.findall(report)))
 
 
 def _plain(text: str) -> str:

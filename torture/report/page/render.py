@@ -41,7 +41,7 @@ from torture.report.figures.answer import (
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.pairs import Pair, axes_rank, compared, grid_of, neighbours
+from torture.report.figures.pairs import axes_rank, compared, grid_of, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
 from torture.report.figures.wording import (
@@ -135,7 +135,7 @@ def render_page(store: Store) -> str:
         safe=[figures for figures in cells if theory_of(figures) is Theory.SAFE],
         pictures=_pictures(store, ranked, varying, numbers, fallen),
         load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
-        pairs=_clearest(pairs),
+        pairs=[pair for pair in pairs if pair.comparison.difference][:_PAIRS_MAX],
         pairs_compared=len(pairs),
         cases=[_shown(case) for case in store.cases(most=CASES_MAX)],
         versions=_versions(store),
@@ -233,11 +233,6 @@ def _pictures(
             )
         )
     return pictures
-
-
-def _clearest(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs that differ, the most significant first."""
-    return [pair for pair in pairs if pair.comparison.difference][:_PAIRS_MAX]
 
 
 def _shown(case: Case) -> ShownCase:

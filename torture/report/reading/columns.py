@@ -44,10 +44,6 @@ _BADNESS = {
 }
 
 
-def _run_of_origin(row: Row) -> str:
-    return row.record.identity(run=row.run.name).run
-
-
 def _kernel_of(row: Row, *, image: str) -> str:
     where = row.record.where
     booted = where.linux_nas if image == "nas" else where.linux_client
@@ -97,7 +93,7 @@ _NAMED = {
     "origin": text("record.origin"),
     "repeats": text("record.repeats"),
     # of a replay or rerun, also where the file leaves it to the run
-    "origin_run": text(_run_of_origin),
+    "origin_run": text(lambda row: row.record.identity(run=row.run.name).run),
     "cell": text("record.cell"),
     "index": count("trial_index"),
     "seed": Column("UBIGINT", "record.seed"),

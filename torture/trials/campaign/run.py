@@ -224,16 +224,14 @@ class WantedRun:
         document = read_run_document(folder)
         if document is None:
             raise HarnessError(f"{folder} is no run", hint="ls results")
-        was, now = _compared(document), _compared(self._document())
+        wanted = replace(describe(self.lab), seed=self.seed, options=self.options)
+        was, now = _compared(document), _compared(wanted)
         return tuple(
             f"{name}: {was.get(name)!r}, now {now.get(name)!r}"
             for name in sorted(was | now)
             if was.get(name) != now.get(name)
             and (name in was or not name.startswith(_NOT_IN_OLDER_RUNS))
         )
-
-    def _document(self) -> RunDocument:
-        return replace(describe(self.lab), seed=self.seed, options=self.options)
 
 
 def _compared(document: RunDocument) -> dict[str, object]:

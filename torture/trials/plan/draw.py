@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from torture.choices.experiments.protocol import Fault
 from torture.choices.matrix.cells import WORKLOAD, Cell
 from torture.choices.matrix.choices import why_different_there, with_choices
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
+from torture.facts.evidence.documents import replace
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 from torture.records.tasks.core_tasks import Cut

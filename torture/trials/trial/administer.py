@@ -105,9 +105,7 @@ def _wait_for_event(trial: Trial, shelf: Shelf, nas: Machine, cut: Administratio
     """Whether the plan's event comes in time."""
     if cut.is_after_end:
         if not wait_until_true(
-            lambda: bool(_ENDED.search(nas.console())),
-            deadline_s=_END_DEADLINE_S,
-            poll_s=_POLL_S,
+            lambda: bool(_ENDED.search(nas.console())), deadline_s=_END_DEADLINE_S, poll_s=_POLL_S
         ):
             return False
         _returned(trial, nas)

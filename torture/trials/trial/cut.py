@@ -192,9 +192,7 @@ def keep_earlier_cut(
 def keep_return(evidence: EvidenceWriter, cut: CutDocument, back: NasBack) -> CutDocument:
     """Add the times at which the returned NAS published its volume again."""
     document = replace(
-        cut,
-        publishing_ms=round(back.publishing_ms, 3),
-        published_ms=round(back.published_ms, 3),
+        cut, publishing_ms=round(back.publishing_ms, 3), published_ms=round(back.published_ms, 3)
     )
     return _written(evidence, document)
 

@@ -18,7 +18,6 @@ import shutil
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 from torture.choices.matrix.cells import SYNC
 from torture.choices.volumes import set_sync_script
@@ -175,7 +174,7 @@ def _key(trial: Trial, lab: Lab) -> str:
         *filter(None, [preparation_of(cell)]),
         trial.transport.make_volume_script(options),
         trial.transport.publish_script(options),
-        "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
+        str(attachment.source),
         attachment.attach_script,
         attachment.device,
         attachment.is_written_through,

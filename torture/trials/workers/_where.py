@@ -13,7 +13,7 @@ from torture.machines.host.abilities import version_of
 from torture.machines.lab.lab import Lab
 from torture.records.record.trials import Where
 
-_SUFFIXES = frozenset({".py", ".cpp", ".hpp", ".h", ".c", ".sh", ".toml"})
+_SUFFIXES = frozenset({".py", ".cpp", ".hpp", ".h", ".c", ".sh", ".toml", ".j2"})
 
 
 def code_digest(checkout: Path = CHECKOUT) -> str:

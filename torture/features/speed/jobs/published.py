@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from torture.facts.evidence.documents import strictly
 
 
 class FigureKind(StrEnum):
@@ -93,71 +95,41 @@ class PublishedTable:
 
 
 def _table(said: Mapping[str, Any]) -> PublishedTable:
-    rows = tuple(
-        PublishedRow(
-            words=row["words"],
-            theirs=tuple(row["theirs"]),
-            ours=tuple(_ours_of(said, row["ours"])) if "ours" in row else (),
-            ours_words=row.get("ours_words", ""),
-        )
+    rows = [
+        row | {"ours": [*_ours_of(said, row["ours"])] if "ours" in row else []}
         for row in said["rows"]
-    )
-    return PublishedTable(
-        name=said["name"],
-        words=said["words"],
-        summary=said["summary"],
-        columns=tuple(column["words"] for column in said["columns"]),
-        rows=rows,
-        why=tuple(said["why"]),
-        sweeps=tuple(_sweep(sweep, rows) for sweep in said.get("sweeps", ())),
-    )
+    ]
+    own = {
+        "columns": [column["words"] for column in said["columns"]],
+        "rows": rows,
+        "sweeps": [sweep | {"curves": _curves(sweep, rows)} for sweep in said.get("sweeps", ())],
+    }
+    return strictly(PublishedTable, {**said, **own})
 
 
-def _ours_of(table: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Ours | None]:
+def _ours_of(table: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
     """The measurement of a row in each column; None where the column has no job."""
     for place, column in enumerate(table["columns"]):
         words = table["all_ours"] | column | row
         job = words["jobs"][place] if "jobs" in words else words.get("job")
-        yield _ours(words | {"job": job}) if job else None
+        ours = words | {"job": job, "over": None}
+        yield ours | ({"over": ours | words["over"]} if "over" in words else {}) if job else None
 
 
-def _ours(words: Mapping[str, Any]) -> Ours:
-    over = words.get("over")
-    return Ours(
-        cell=words["cell"],
-        job=words["job"],
-        kind=FigureKind(words["kind"]),
-        link=words.get("link", ""),
-        device=words.get("device", ""),
-        over=None if over is None else _ours({**words, "over": None, **over}),
-    )
-
-
-def _sweep(said: Mapping[str, Any], rows: tuple[PublishedRow, ...]) -> Sweep:
-    """A picture with its own curves, or with one for each measured row."""
-    kind = FigureKind(said["kind"])
+def _curves(said: Mapping[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The curves of a picture: its own, or one for each measured row."""
     if "curves" in said:
-        curves = tuple(
-            Curve(
-                words=curve["words"],
-                ours=tuple(
-                    Ours(cell=curve["cell"], job=job, kind=kind, link=curve["link"])
-                    for job in said["jobs"]
-                    if job not in curve.get("lacks", ())
-                ),
-            )
-            for curve in said["curves"]
-        )
-    else:
-        curves = tuple(
-            Curve(
-                words=row.words,
-                ours=tuple(replace(first, job=job, kind=kind) for job in said["jobs"]),
-            )
-            for row in rows
-            if (first := row.measured) is not None
-        )
-    return Sweep(words=said["words"], swept=Swept(said["swept"]), kind=kind, curves=curves)
+        return [curve | {"ours": _jobs_of(said, curve)} for curve in said["curves"]]
+    return [
+        row | {"ours": _jobs_of(said, next(filter(None, row["ours"])))}
+        for row in rows
+        if any(row["ours"])
+    ]
+
+
+def _jobs_of(said: Mapping[str, Any], ours: Mapping[str, Any]) -> list[dict[str, Any]]:
+    jobs = [job for job in said["jobs"] if job not in ours.get("lacks", ())]
+    return [{**ours, "job": job, "kind": said["kind"]} for job in jobs]
 
 
 TABLES = tuple(

@@ -130,7 +130,7 @@ class Target:
     """Make the modelled disks so many times as slow; 0: they do not wait."""
     settle: Callable[[], None]
     """Let everything reach the disks, so that no job works for the one before."""
-    empty_cache: Callable[[], None]
+    empty_cache: Callable[[], object]
     """Take the data out of the NAS's memory."""
     linked: Callable[[str, int], AbstractContextManager[Callable[[], int]]]
     """The modelled link of this name, so many times as slow, while the context lasts.
@@ -158,9 +158,7 @@ def lay_out(target: Target, order: MeasureOrder, evidence: EvidenceWriter) -> No
     target.slow(0)
     if target.gobonniego:
         brought = Brought(
-            load=NAME,
-            path=target.gobonniego["program"],
-            sha256=target.gobonniego["sha256"],
+            load=NAME, path=target.gobonniego["program"], sha256=target.gobonniego["sha256"]
         )
         target.client.agent.put_program(PROGRAM, content_of(brought))
     else:
@@ -177,7 +175,9 @@ def runs_of(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """The jobs of each run of a program: one of fio's, or all of gobonniego's."""
     runs: list[tuple[str, ...]] = []
     for name in names:
-        if runs and all(_is_of_gobonniego(one) for one in (runs[-1][0], name)):
+        if runs and all(
+            SpeedJob.parse(one).pattern.is_of_gobonniego for one in (runs[-1][0], name)
+        ):
             runs[-1] += (name,)
         else:
             runs.append((name,))
@@ -227,12 +227,7 @@ def _run_gobonniego(
 
 
 def _run(
-    target: Target,
-    what: str,
-    argv: tuple[str, ...],
-    evidence: EvidenceWriter,
-    *,
-    deadline_s: float,
+    target: Target, what: str, argv: tuple[str, ...], evidence: EvidenceWriter, *, deadline_s: float
 ) -> Completed:
     done = evidence.observe(target.client, Step.CLIENT_FIO, argv, deadline_s=deadline_s)
     if done.exit_code != 0:
@@ -241,7 +236,3 @@ def _run(
             hint=f"read {target.client.spec.console_log}",
         )
     return done
-
-
-def _is_of_gobonniego(name: str) -> bool:
-    return SpeedJob.parse(name).pattern.is_of_gobonniego

@@ -65,10 +65,7 @@ def find_slow_motions(
     """
     found: dict[tuple[str, str], int] = {}
     short = replace(
-        order,
-        run_s=order.run_s / 3,
-        warm_up_s=order.warm_up_s / 2,
-        modelled_s=order.modelled_s / 3,
+        order, run_s=order.run_s / 3, warm_up_s=order.warm_up_s / 2, modelled_s=order.modelled_s / 3
     )
     for link in order.links:
         modelled = Link(link) if link else None
@@ -132,10 +129,7 @@ def run_rounds(
                         # the events of a run with several jobs are of no single one
                         span=ran.span if is_counted and len(names) == 1 else None,
                         work=work_of(
-                            name,
-                            end,
-                            warm_up_s=order.in_slow_motion(times).warm_up_s,
-                            times=times,
+                            name, end, warm_up_s=order.in_slow_motion(times).warm_up_s, times=times
                         ),
                     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.features.speed.documents import MeasuredJob
 from torture.features.speed.jobs.published import (
     TABLES,
     Curve,
@@ -31,14 +30,10 @@ _US_PER_MS = 1000
 _US_BELOW_MS = 0.1
 
 
-def _mb_per_s(job: MeasuredJob) -> float:
-    return job.mib_per_s * _MB_PER_MIB
-
-
 _OF: dict[FigureKind, FigureOf] = {
     FigureKind.MS: lambda job: job.mean_ms,
     FigureKind.MIB_PER_S: lambda job: job.mib_per_s,
-    FigureKind.MB_PER_S: _mb_per_s,
+    FigureKind.MB_PER_S: lambda job: job.mib_per_s * _MB_PER_MIB,
     FigureKind.PER_S: lambda job: job.operations_per_s,
 }
 

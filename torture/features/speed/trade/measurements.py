@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -197,16 +197,12 @@ def ratio_between(over: Measurement, under: Measurement, of: FigureOf) -> Ratio:
     """The ratio over the rounds that both have; without any, that of their means."""
     keys = [key for key in over.rounds if key in under.rounds]
     if not keys:
-        above, below = (mean_of(_all(one, of)) for one in (over, under))
+        above, below = (mean_of([*map(of, one.rounds.values())]) for one in (over, under))
         return Ratio(estimate=Estimate(value=above.value / below.value), rounds=0)
     estimate = ratio_of(
         [of(over.rounds[key]) for key in keys], [of(under.rounds[key]) for key in keys]
     )
     return Ratio(estimate=estimate, rounds=len(keys))
-
-
-def _all(measurement: Measurement, of: FigureOf) -> Sequence[float]:
-    return [of(job) for job in measurement.rounds.values()]
 
 
 def estimate_in_words(estimate: Estimate, unit: str) -> str:

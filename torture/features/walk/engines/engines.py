@@ -11,12 +11,7 @@ from torture.choices.transports.protocol import Traits
 from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.recording.crash_state import CrashState, read_crash_state
-from torture.facts.recording.events import (
-    Recording,
-    ViewSource,
-    load_recording,
-    verify_payloads,
-)
+from torture.facts.recording.events import Recording, ViewSource, load_recording, verify_payloads
 from torture.features.walk.documents import WalkEngine
 from torture.features.walk.engines.engine import (
     Engine,

@@ -49,12 +49,7 @@ class NativeEngine:
     """
 
     def __init__(
-        self,
-        program: Path,
-        recording: Recording,
-        *,
-        disks: Sequence[ShelfDisk],
-        folder: Path,
+        self, program: Path, recording: Recording, *, disks: Sequence[ShelfDisk], folder: Path
     ) -> None:
         """Start it. Raises `HarnessError` when that fails."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -86,12 +86,7 @@ class DistinctState:
 
 
 def distinct_states(
-    recording: Recording,
-    disks: Mapping[str, Persistence],
-    *,
-    first: int,
-    last: int,
-    seed: int,
+    recording: Recording, disks: Mapping[str, Persistence], *, first: int, last: int, seed: int
 ) -> tuple[DistinctState, ...]:
     """The states that cuts from event `first` to `last` can leave, in the order of their cuts.
 

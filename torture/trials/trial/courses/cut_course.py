@@ -16,12 +16,7 @@ from torture.records.tasks.core_tasks import Cut
 from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
-from torture.trials.trial.cut import (
-    KeptCut,
-    keep_cut,
-    keep_return,
-    keep_second_cut,
-)
+from torture.trials.trial.cut import KeptCut, keep_cut, keep_return, keep_second_cut
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import fail_link, keep_outage
