@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from suites.benchmarks.fio import Work, run_fio
-from suites.benchmarks.places import GIB, MIB
-from suites.benchmarks.servers import DISK_NAME, serve_shelf
+from suites.benchmarks.servers import DISK_NAME, Work, run_fio, serve_shelf
+from suites.benchmarks.settings import GIB, MIB
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.facts.recording.events import LOG, RECORD_BYTES
 from torture.machines.host.abilities import run_host

@@ -1,12 +1,19 @@
-"""The amount of measurement, by environment variables."""
+"""The amount of measurement, by environment variables, and the filesystems for it."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import pytest
+
+MEMORY = Path("/dev/shm")
+DISK = Path("/var/tmp")
+MIB = 1 << 20
+GIB = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,3 +48,19 @@ def _number(name: str, default: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise pytest.UsageError(f"{name}={text} is not a whole number from 1 on")
     return int(text)
+
+
+def skip_without_room(place: Path, wanted_bytes: int) -> None:
+    """Skip the test, with the reason, where there is not enough room; memory has to be free, too."""
+    free = shutil.disk_usage(place).free if os.access(place, os.W_OK) else 0
+    if place == MEMORY:
+        free = min(free, _available_bytes())
+    if free < wanted_bytes:
+        pytest.skip(f"{free // MIB} MiB are free in {place}, {wanted_bytes // MIB} MiB are needed")
+
+
+def _available_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.places import DISK
+from suites.benchmarks.settings import DISK
 from torture.features.walk.documents import WalkDocument
 from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict

@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.places import MIB
-from suites.benchmarks.settings import Settings
+from suites.benchmarks.settings import MIB, Settings
 from suites.selftest.programs.fleet.dask_cluster import Cluster
 from suites.selftest.programs.fleet.stand_in_campaign import StandInCampaign
 from suites.selftest.unit.fake_workers import specs_of

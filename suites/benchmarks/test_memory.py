@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.fio import Work, run_fio
-from suites.benchmarks.places import DISK, GIB, MIB, skip_without_room
-from suites.benchmarks.servers import Served, serve_shelf
-from suites.benchmarks.settings import Settings
+from suites.benchmarks.servers import Served, Work, run_fio, serve_shelf
+from suites.benchmarks.settings import DISK, GIB, MIB, Settings, skip_without_room
 
 _BYTES_PER_TOUCHED_BYTE = 4 / 512
 """A place of 4 bytes for each sector of 512 that was ever written."""
@@ -52,19 +50,9 @@ def test_memory_is_bounded_by_the_touched_part_of_the_disk(
         disk_bytes=disk_bytes,
         total_bytes=disk_bytes,
     )
-    again = Work(
-        pattern="write",
-        block_bytes=_REQUEST_BYTES,
-        depth=4,
-        disk_bytes=disk_bytes,
-        total_bytes=total_bytes - disk_bytes - random_bytes,
-    )
-    random = Work(
-        pattern="randwrite",
-        block_bytes=4096,
-        depth=32,
-        disk_bytes=disk_bytes,
-        total_bytes=random_bytes,
+    again = replace(first_pass, total_bytes=total_bytes - disk_bytes - random_bytes)
+    random = replace(
+        first_pass, pattern="randwrite", block_bytes=4096, depth=32, total_bytes=random_bytes
     )
     try:
         with serve_shelf(folder, disk_bytes=disk_bytes, recording=_RECORDING) as served:

@@ -11,10 +11,8 @@ from statistics import median
 import pytest
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.fio import Done, Work, run_fio
-from suites.benchmarks.places import DISK, GIB, MEMORY, MIB, skip_without_room
-from suites.benchmarks.servers import serve_file, serve_shelf
-from suites.benchmarks.settings import Settings
+from suites.benchmarks.servers import Done, Work, run_fio, serve_file, serve_shelf
+from suites.benchmarks.settings import DISK, GIB, MEMORY, MIB, Settings, skip_without_room
 
 _RATIO_MIN = 0.8
 _RECORDING = "recording"

@@ -11,9 +11,8 @@ from statistics import median
 import pytest
 
 from suites.benchmarks.figures import Figures, Spread
-from suites.benchmarks.places import DISK, GIB, skip_without_room
 from suites.benchmarks.recordings import BLOCK_BYTES, FLUSH_EVERY, disk_bytes_for, offsets, record
-from suites.benchmarks.settings import Settings
+from suites.benchmarks.settings import DISK, GIB, Settings, skip_without_room
 from torture.facts.recording.crash_state import Policy
 
 _OPEN_MS_MAX = 50.0

@@ -14,9 +14,8 @@ from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import CHOICES, LOAD, RUNNING, VERSIONS, Options, take_options
 from fixtures.user_files import brought_by
 from suites.speed.narrowing import NarrowingSchedule
-from suites.speed.path_tables import path_table_of, paths_of, pictured
 from suites.speed.questions import DEFAULT, GOBONNIEGO, QUESTIONS, QUICK, Question, cell_of
-from suites.speed.tables import figures_of, table_of
+from suites.speed.tables import figures_of, path_table_of, paths_of, pictured, table_of
 from torture.choices.workloads.gobonniego import NAME
 from torture.features.speed.draws import draw_measured
 from torture.features.speed.trade.write_path_picture import alone, write_path_picture

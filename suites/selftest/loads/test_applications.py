@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import sqlite3
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from suites.selftest.loads.load_host import Host
+from suites.selftest.loads.load_host import run_load
 from suites.selftest.unit.oracles.test_transactions import SETTLED_APART, ledger_of
+from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import CHOICES, with_those_beside
 from torture.choices.workloads._application import ApplicationWorkload
 from torture.choices.workloads.protocol import Place
@@ -23,8 +23,9 @@ from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Hello, Ledger, OperationKind
 from torture.oracles.verdict.guarantee import Terms, Verdict
 from torture.oracles.verdict.judgement import Findings
-from vmimages.client.load import read, write
+from vmimages.client.load import read
 from vmimages.client.load.applications import ApplicationError, Transaction, application_of, found
+from vmimages.client.load.blocks import BLOCK_BYTES, SECTOR_BYTES, Encoder
 
 HELLO = Hello(t_ms=0.0, trial=7, mode="application")
 SQLITE = [choice.name for choice in CHOICES if choice.name.startswith("sqlite")]
@@ -46,16 +47,9 @@ class Written:
         self.job = workload.job(seed=7, place=place or Place(directory=str(base)))
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
-        ours, guests = socket.socketpair()
-        with ours, guests:
-            host = Host(
-                ours,
-                stop_after=stop_after,
-                pause_after=pause_after,
-                meanwhile=self.copy,
-            )
-            assert write.run(self.job, guests.fileno()) == write.EXIT_OK
-            self.ledger: Ledger = host.ledger()
+        self.ledger = run_load(
+            self.job, stop_after=stop_after, pause_after=pause_after, meanwhile=self.copy
+        )
 
     def copy(self) -> None:
         """Keep how it is now."""
@@ -106,57 +100,34 @@ def test_an_older_state_is_one_that_went_back(written: Written) -> None:
     assert findings.lost > 0
 
 
-def _one_row_less(database: sqlite3.Connection) -> None:
-    database.execute(
-        "DELETE FROM entries WHERE rowid = (SELECT min(rowid) FROM entries WHERE rows > 1)"
-    )
+@pytest.fixture
+def tampered(written: Written, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written.directory, tmp_path / "tampered"))
 
 
-def _another_payload(database: sqlite3.Connection) -> None:
-    database.execute(
-        "UPDATE entries SET payload = x'00' WHERE seq = (SELECT min(seq) FROM entries)"
-    )
+def _change(directory: Path, sql: str) -> None:
+    """Run these statements in the database of the first writer."""
+    with closing(sqlite3.connect(directory / "0.sqlite3")) as database:
+        database.executescript(sql)
 
 
-def _another_count(database: sqlite3.Connection) -> None:
-    """A count of rows that is too large for a list."""
-    database.execute(f"UPDATE entries SET rows = {1 << 62} WHERE rowid = 1")
+_IN_PART = {
+    "one row less": "DELETE FROM entries"
+    " WHERE rowid = (SELECT min(rowid) FROM entries WHERE rows > 1)",
+    "another payload": "UPDATE entries SET payload = x'00'"
+    " WHERE seq = (SELECT min(seq) FROM entries)",
+    "a count too large for a list": f"UPDATE entries SET rows = {1 << 62} WHERE rowid = 1",
+    "two counts": "UPDATE entries SET rows = 9"
+    " WHERE rowid = (SELECT max(rowid) FROM entries WHERE rows > 1)",
+    "another total": "UPDATE totals SET transactions = transactions + 1",
+    "one transaction less": "DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries);"
+    " UPDATE totals SET transactions = transactions - 1",
+}
 
 
-def _two_counts(database: sqlite3.Connection) -> None:
-    database.execute(
-        "UPDATE entries SET rows = 9 WHERE rowid = (SELECT max(rowid) FROM entries WHERE rows > 1)"
-    )
-
-
-def _another_total(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE totals SET transactions = transactions + 1")
-
-
-def _one_transaction_less(database: sqlite3.Connection) -> None:
-    database.execute("DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries)")
-    database.execute("UPDATE totals SET transactions = transactions - 1")
-
-
-@pytest.mark.parametrize(
-    "tamper",
-    [
-        _one_row_less,
-        _another_payload,
-        _another_count,
-        _two_counts,
-        _another_total,
-        _one_transaction_less,
-    ],
-)
-def test_a_transaction_in_part_is_corruption(
-    written: Written, tmp_path: Path, tamper: Callable[[sqlite3.Connection], None]
-) -> None:
-    tampered = tmp_path / "tampered"
-    shutil.copytree(written.directory, tampered)
-    with sqlite3.connect(tampered / "0.sqlite3") as database:
-        tamper(database)
-    database.close()
+@pytest.mark.parametrize("sql", _IN_PART.values(), ids=_IN_PART)
+def test_a_transaction_in_part_is_corruption(written: Written, tampered: Path, sql: str) -> None:
+    _change(tampered, sql)
     assert written.judged(tampered).verdict is Verdict.CORRUPTED
 
 
@@ -165,37 +136,30 @@ def test_a_transaction_in_part_is_corruption(
     [("seq", "NULL"), ("row", "'text'"), ("rows", "0.5"), ("payload", "NULL"), ("payload", "7")],
 )
 def test_a_row_of_other_kinds_is_complained_of(
-    written: Written, tmp_path: Path, column: str, value: str
+    written: Written, tampered: Path, column: str, value: str
 ) -> None:
     """So it is in a page of which some sectors are older than others."""
-    tampered = tmp_path / "tampered"
-    shutil.copytree(written.directory, tampered)
-    with sqlite3.connect(tampered / "0.sqlite3") as database:
-        database.execute(f"UPDATE entries SET {column} = {value} WHERE rowid = 1")
-    database.close()
+    _change(tampered, f"UPDATE entries SET {column} = {value} WHERE rowid = 1")
     findings = written.judged(tampered)
     assert findings.verdict is Verdict.CORRUPTED
     assert any("database 0 has a row of" in reason for reason in findings.reasons)
 
 
 def test_a_schema_that_cannot_even_be_quoted_is_beyond_repair(
-    written: Written, tmp_path: Path
+    written: Written, tampered: Path
 ) -> None:
-    tampered = tmp_path / "tampered"
-    shutil.copytree(written.directory, tampered)
-    with sqlite3.connect(tampered / "0.sqlite3") as database:
-        database.execute("PRAGMA writable_schema = ON")
-        database.execute("UPDATE sqlite_schema SET name = CAST(x'ff' AS TEXT), sql = 'CREATE'")
-    database.close()
+    _change(
+        tampered,
+        "PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET name = CAST(x'ff' AS TEXT), sql = 'CREATE'",
+    )
     assert written.judged(tampered).verdict is Verdict.UNREPAIRABLE
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", None])
 def test_a_database_that_cannot_be_used_is_beyond_repair(
-    written: Written, tmp_path: Path, content: bytes | None
+    written: Written, tampered: Path, content: bytes | None
 ) -> None:
-    tampered = tmp_path / "tampered"
-    shutil.copytree(written.directory, tampered)
     for path in tampered.glob("1.sqlite3*"):
         path.unlink()
     if content is not None:
@@ -265,3 +229,101 @@ def test_preparation_is_the_same_for_every_seed() -> None:
     one, other = (workload.job(seed=seed, place=place) for seed in (1, 2))
     assert workload.prepare(one) == workload.prepare(other)
     assert "sqlite" in workload.prepare(one)
+
+
+# Atomic writes on an image of a disk: whole, absent, torn and beside old data.
+
+_ATOMIC = _workload("atomic")
+_STORY = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 3)]
+"""Writes 1 and 2 are acknowledged, 3 is under way."""
+
+
+def _job_on(disk: Path) -> dict[str, Any]:
+    job: dict[str, Any] = _ATOMIC.job(seed=7, place=Place(device=str(disk)))
+    return job
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A disk with these three writes, each in the unit before its own number."""
+    image = tmp_path / "disk"
+    job = _job_on(image)
+    encoder, blocks = Encoder(7), job["unit_bytes"] // BLOCK_BYTES
+    with image.open("wb") as file:
+        for seq in (1, 2, 3):
+            for index in range((seq - 1) * blocks, seq * blocks):
+                file.write(encoder.block(file=0, seq=seq, index=index))
+        file.truncate(job["units"] * job["unit_bytes"])
+    return image
+
+
+def _verdict(disk: Path) -> tuple[Verdict | None, int]:
+    job = _job_on(disk)
+    ledger = ledger_of(_STORY, writers=job["writers"])
+    whole = Ledger(events=(HELLO, *ledger.events))
+    findings = judged(_ATOMIC, whole, read.run(job))
+    return findings.verdict, findings.lost
+
+
+def _without(disk: Path, *, sector: int, sectors: int) -> None:
+    with disk.open("r+b") as file:
+        file.seek(sector * SECTOR_BYTES)
+        file.write(bytes(sectors * SECTOR_BYTES))
+
+
+def test_writes_that_are_there_whole_are_intact(disk: Path) -> None:
+    assert _verdict(disk) == (Verdict.INTACT, 0)
+
+
+def test_a_write_under_way_may_be_absent_and_an_acknowledged_one_may_not(disk: Path) -> None:
+    _without(disk, sector=64, sectors=32)
+    assert _verdict(disk) == (Verdict.INTACT, 0)
+    _without(disk, sector=32, sectors=32)
+    assert _verdict(disk) == (Verdict.ROLLED_BACK, 1)
+
+
+@pytest.mark.parametrize(("first", "count"), [(64, 1), (80, 16), (95, 1)])
+def test_a_write_under_way_is_torn_by_any_sector(disk: Path, first: int, count: int) -> None:
+    _without(disk, sector=first, sectors=count)
+    assert _verdict(disk)[0] is Verdict.CORRUPTED
+
+
+def test_a_flipped_bit_tears_an_acknowledged_write(disk: Path) -> None:
+    with disk.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\xff")
+    assert _verdict(disk) == (Verdict.CORRUPTED, 1)
+
+
+def test_a_writer_flushes_after_eleven_writes_to_units_of_its_own(disk: Path) -> None:
+    application = application_of(_job_on(disk))
+    first, second = (
+        [planner.draw() for _ in range(24)] for planner in map(application.planner, (0, 1))
+    )
+    assert [one.is_durable for one in first] == ([False] * 11 + [True]) * 2
+    units = [{one.what.get("unit") for one in drawn} - {None} for drawn in (first, second)]
+    assert [len(own) for own in units] == [22, 22]
+    assert not units[0] & units[1]
+
+
+def test_a_disk_that_offers_none_is_refused(disk: Path) -> None:
+    application = application_of(_job_on(disk))
+    with pytest.raises(SystemExit, match="offers atomic writes of 0 bytes, not of 16384"):
+        application.begin()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("iscsi-standard-noslog-raw-atomic-nasonly", "iscsi offers none"),
+        ("nvme_tcp-standard-noslog-raw-atomic-nasonly", "nvme_tcp offers none"),
+        ("nvme_tcp_single-standard-noslog-ext4-atomic-nasonly", "ext4 is there"),
+    ],
+)
+def test_cells_without_such_a_bare_disk_are_refused(name: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Cell.parse(name)
+
+
+def test_a_bare_nvme_disk_is_taken() -> None:
+    assert Cell.parse("nvme_tcp_single-standard-noslog-raw-atomic-bothdie")

@@ -5,19 +5,22 @@ from __future__ import annotations
 import copy
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import time
 import tty
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from suites.selftest.loads.load_host import WAIT_S, Host
+from suites.selftest.loads.load_host import WAIT_S, Host, run_load
+from torture.choices.workloads._guest_load import guest_command, job_read_back_by
 from torture.facts.evidence import ledger
 from torture.files import CHECKOUT
 from torture.oracles.verdict.blocks.history import parse_readback
@@ -45,14 +48,6 @@ def job_for(directory: Path, **changes: object) -> dict[str, Any]:
         "duration_ms": 120_000,
     }
     return job | changes
-
-
-def run_load(job: dict[str, Any], **options: Any) -> ledger.Ledger:
-    ours, guests = socket.socketpair()
-    with ours, guests:
-        host = Host(ours, **options)
-        assert write.run(job, guests.fileno()) == write.EXIT_OK
-        return host.ledger()
 
 
 class Written:
@@ -268,15 +263,9 @@ def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
     )
     assert writer.returncode == 0
     stored = host.ledger()
-    reader = subprocess.run(
-        [*command, "read", json.dumps(job)],
-        cwd=guest_code,
-        timeout=WAIT_S,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    findings = consult(stored, parse_readback(reader.stdout), cut_ms=None)
+    reader = [*command, "read", json.dumps(job)]
+    said = subprocess.check_output(reader, cwd=guest_code, timeout=WAIT_S, text=True)
+    findings = consult(stored, parse_readback(said), cut_ms=None)
     assert findings.verdict is Verdict.INTACT, findings.reasons
     assert findings.acknowledged > 20
     os.close(ours)
@@ -300,3 +289,73 @@ def test_reading_reports_unreadable_blocks(written: Written, monkeypatch: Any) -
     findings = consult(written.ledger, parse_readback(json.dumps(document)), cut_ms=None)
     assert findings.verdict is Verdict.CORRUPTED
     assert (findings.missing, findings.lost) == (1, 1)
+
+
+# The program reads back as often as the host asks: by its command, over a terminal.
+
+
+class _Server:
+    """The program, and the host's end of its port."""
+
+    def __init__(self) -> None:
+        self.port, guests = os.openpty()
+        tty.setraw(guests)
+        command = [sys.executable, "-S", "-m", "load", "serve", os.ttyname(guests)]
+        self.process = subprocess.Popen(
+            command, cwd=CHECKOUT / "vmimages" / "client", stderr=subprocess.PIPE
+        )
+        assert self.answer() == {"ready": True}
+        os.close(guests)
+
+    def ask(self, line: str) -> dict[str, Any]:
+        os.write(self.port, f"{line}\n".encode())
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        said = b""
+        while not said.endswith(b"\n"):
+            assert select.select([self.port], [], [], WAIT_S)[0], "the program is silent"
+            said += os.read(self.port, 65536)
+        answer: dict[str, Any] = json.loads(said)
+        return answer
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    server = _Server()
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+def test_each_read_back_is_that_of_the_command(server: _Server, tmp_path: Path) -> None:
+    for trial in (1, 2):
+        (tmp_path / f"stray-{trial}").write_bytes(b"content")
+        job = job_for(tmp_path, trial=trial)
+        answer = server.ask(json.dumps(job))
+        assert (answer["exit_code"], answer["stderr"]) == (0, "")
+        assert json.loads(answer["stdout"]) == read.run(job)
+
+
+def test_a_read_back_that_fails_is_reported_and_the_next_one_goes_on(
+    server: _Server, tmp_path: Path
+) -> None:
+    failed = server.ask("{no job")
+    assert failed["exit_code"] == 1
+    assert "JSONDecodeError" in failed["stderr"]
+    assert server.ask(json.dumps(job_for(tmp_path)))["exit_code"] == 0
+
+
+def test_the_program_ends_with_its_port(server: _Server) -> None:
+    os.close(server.port)
+    server.process.wait(WAIT_S)
+
+
+def test_only_a_read_back_of_the_load_has_a_job(tmp_path: Path) -> None:
+    job = job_for(tmp_path)
+    line = job_read_back_by(guest_command("read", job))
+    assert line is not None
+    assert json.loads(line) == job
+    assert "\n" not in line
+    assert job_read_back_by(guest_command("write", job)) is None
+    assert job_read_back_by(("gobonniego", "--json", "read")) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.loads.load_host import Host
+from suites.selftest.loads.load_host import run_load
 from torture.choices.matrix.cells import TRANSPORT
 from torture.choices.workloads import AXIS as WORKLOAD
 from torture.choices.workloads.protocol import Place, Workload
-from torture.facts.evidence.ledger import Begin, Failed, Ledger
+from torture.facts.evidence.ledger import Begin, Failed
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_syncs import parse_trees
-from vmimages.client.load import read, write
+from vmimages.client.load import read
 from vmimages.client.load.applications import application_of
 
 ACKNOWLEDGEMENTS = 300
@@ -44,16 +43,12 @@ class Written:
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
         self.supported = set(json.loads((self.directory / "supported.json").read_bytes()))
-        ours, guests = socket.socketpair()
-        with ours, guests:
-            host = Host(
-                ours,
-                stop_after=ACKNOWLEDGEMENTS,
-                pause_after=ACKNOWLEDGEMENTS // 2,
-                meanwhile=lambda: _copied(self.directory, self.earlier),
-            )
-            assert write.run(self.job, guests.fileno()) == write.EXIT_OK
-            self.ledger: Ledger = host.ledger()
+        self.ledger = run_load(
+            self.job,
+            stop_after=ACKNOWLEDGEMENTS,
+            pause_after=ACKNOWLEDGEMENTS // 2,
+            meanwhile=lambda: _copied(self.directory, self.earlier),
+        )
 
     def judged(self, directory: Path) -> Findings:
         document = read.run(self.job | {"directory": str(directory)})
@@ -180,19 +175,17 @@ def _remove_xattrs(path: Path) -> None:
         os.removexattr(path, name)
 
 
-def _links(tree: Path) -> Iterator[Path]:
-    yield from (path for path in sorted(tree.rglob("*")) if path.is_symlink())
+def _remove_links(tree: Path) -> list[Path]:
+    """Returns where they were."""
+    links = [path for path in tree.rglob("*") if path.is_symlink()]
+    for path in links:
+        path.unlink()
+    return links
 
 
 def _turn_links(tree: Path) -> None:
-    for path in list(_links(tree)):
-        path.unlink()
+    for path in _remove_links(tree):
         path.symlink_to("elsewhere")
-
-
-def _remove_links(tree: Path) -> None:
-    for path in list(_links(tree)):
-        path.unlink()
 
 
 def _add_a_name(tree: Path) -> None:
@@ -209,7 +202,7 @@ def _lose_a_tree(tree: Path) -> None:
     (tree / "1").rename(tree / "one")
 
 
-TAMPERINGS: dict[str, Callable[[Path], None]] = {
+TAMPERINGS: dict[str, Callable[[Path], object]] = {
     "names": _each(Path.unlink),
     "other names": _each(lambda path: path.rename(path.with_suffix(".old"))),
     "a new name": _add_a_name,

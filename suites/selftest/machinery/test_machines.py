@@ -16,9 +16,21 @@ _OVERFLOW = "suites.selftest.machinery.wire_overflow"
 _DEADLINE_S = 240
 
 
-@pytest.fixture(scope="module")
-def power_cuts(stage: Stage, vm_scratch: Path) -> Any:
-    return stage.play(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
+def _played(scene: str, folder: str) -> Any:
+    """A fixture: the result of a scene, which is played once."""
+
+    @pytest.fixture(scope="module")
+    def result(stage: Stage, vm_scratch: Path) -> Any:
+        return stage.play(scene, scratch=vm_scratch / folder, deadline_s=_DEADLINE_S)
+
+    return result
+
+
+power_cuts = _played(f"{_SCENES}:power_cuts", "p")
+failures = _played(f"{_SCENES}:failures", "f")
+outages = _played(f"{_OUTAGES}:outages", "o")
+proofs = _played(f"{_SCENES}:proofs", "q")
+large_disk = _played(f"{_SCENES}:sectors", "s")
 
 
 @pytest.mark.parametrize("way", ["cut", "killed"])
@@ -37,11 +49,6 @@ def test_a_graceful_end_does_flush_so_the_test_above_can_fail(power_cuts: Any) -
     before, after = power_cuts["terminated"]["before"], power_cuts["terminated"]["after"]
     assert after["flushes"] > before["flushes"]
     assert after["unflushed"] == 0
-
-
-@pytest.fixture(scope="module")
-def failures(stage: Stage, vm_scratch: Path) -> Any:
-    return stage.play(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
 
 
 def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failures: Any) -> None:
@@ -94,11 +101,6 @@ def test_packets_that_passed_unseen_are_not_taken_for_silence(
     assert "next: fewer --jobs" in said["many"]
 
 
-@pytest.fixture(scope="module")
-def outages(stage: Stage, vm_scratch: Path) -> Any:
-    return stage.play(f"{_OUTAGES}:outages", scratch=vm_scratch / "o", deadline_s=_DEADLINE_S)
-
-
 @pytest.mark.parametrize(
     ("kind", "what"),
     [
@@ -135,11 +137,6 @@ def test_an_agent_that_is_silent_after_the_cut_is_the_machinerys_fault(outages: 
     assert "guest agent of nas" in outages["silent"]["error"]
 
 
-@pytest.fixture(scope="module")
-def proofs(stage: Stage, vm_scratch: Path) -> Any:
-    return stage.play(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
-
-
 def test_the_chain_is_proven_before_use_and_the_observations_are_kept(proofs: Any) -> None:
     proof = proofs["none"]
     assert proof["error"] is None
@@ -166,11 +163,6 @@ def test_a_client_that_sends_no_flush_is_refused(proofs: Any) -> None:
     detour = proof["proof"]["flushes_without"]
     assert (detour["of_client"], detour["of_volume"]) == (0, 0)
     assert detour["of_disks"]["data0"] > 0
-
-
-@pytest.fixture(scope="module")
-def large_disk(stage: Stage, vm_scratch: Path) -> Any:
-    return stage.play(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
 
 
 def test_a_disk_of_large_sectors_is_one_for_the_guest_too(large_disk: Any) -> None:

@@ -101,6 +101,34 @@ LAUNCHER = Launcher()
 """That of this process; the conftest closes it."""
 
 
+def run_program(
+    *argv: str | Path, cwd: Path = CHECKOUT, deadline_s: float = 120, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The end of a program that is started for real, with these variables beside ours."""
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=deadline_s,
+        check=False,
+    )
+
+
+def tool(
+    name: str,
+    *arguments: str | Path,
+    code: int = 0,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """The end of one of our tools, which has to be with this exit code and without a traceback."""
+    done = LAUNCHER.run(CHECKOUT / "tools" / name, *arguments, environment=environment)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
 def _become(order: dict[str, Any]) -> NoReturn:
     """In the fork: run the program, and end as it ends."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

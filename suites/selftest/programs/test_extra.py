@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,24 +11,16 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.collecting import cells_in, collect
+from suites.selftest.programs.launcher import run_program
 from torture.files import CHECKOUT
 
 EXAMPLE = Path(__file__).with_name("extra")
 CELL = "iscsi-always-triple-btrfs-hasty-bothdie"
-_DEADLINE_S = 60
 
 
 def python(*argv: str, extra: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A program; `extra` is the folder that a worker finds in its environment."""
-    return subprocess.run(
-        [sys.executable, *argv],
-        cwd=CHECKOUT,
-        env=os.environ | {"TORTURE_EXTRA": str(extra or "")},
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    return run_program(sys.executable, *argv, TORTURE_EXTRA=str(extra or ""))
 
 
 def test_the_examples_cell_is_collected() -> None:

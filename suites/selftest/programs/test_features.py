@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.files import CHECKOUT
 
 FEATURES = sorted(
@@ -24,7 +25,6 @@ FEATURES = sorted(
 )
 OF_DOCUMENTS = "suites/selftest/unit/test_documents.py"
 _CELLS = 62
-_DEADLINE_S = 120
 
 
 def copy_without(feature: str, folder: Path) -> None:
@@ -48,10 +48,8 @@ def copy_without(feature: str, folder: Path) -> None:
 
 
 def collected(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=_DEADLINE_S, check=False,
-    )  # fmt: skip
+    argv = (sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments)
+    done = run_program(*argv, cwd=folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     return done.stdout
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.files import CHECKOUT
 
 PLANTED = (
@@ -45,17 +44,13 @@ PLANTED = (
     ("errors", "from torture.choices.matrix import cells"),
 )
 """A room, and an import that it must not have."""
-DEADLINE_S = 120
 
 
 def linted(checkout: Path) -> tuple[int, str]:
     """The exit code and output of import-linter in a checkout."""
     program = Path(sys.executable).with_name("lint-imports")
     assert program.exists(), f"{program.name} is not installed; next: tools/run --setup-only"
-    done = subprocess.run(
-        [program, "--no-cache"], cwd=checkout, capture_output=True, text=True, timeout=DEADLINE_S,
-        check=False, env=os.environ | {"COLUMNS": "300", "NO_COLOR": "1"},
-    )  # fmt: skip
+    done = run_program(program, "--no-cache", cwd=checkout, COLUMNS="300", NO_COLOR="1")
     return done.returncode, done.stdout + done.stderr
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from suites.selftest.programs.launcher import LAUNCHER, Launcher
+from suites.selftest.programs.launcher import LAUNCHER, Launcher, run_program
 from torture.errors import DeadlineExceeded
 from torture.files import CHECKOUT
 
-DEADLINE_S = 120
 TOOLS = CHECKOUT / "tools"
 
 
@@ -28,19 +26,12 @@ TOOLS = CHECKOUT / "tools"
 def test_a_program_says_and_returns_the_same_when_started(
     arguments: tuple[str | Path, ...],
 ) -> None:
-    started = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    by_itself = run_program(sys.executable, *arguments)
     launched = LAUNCHER.run(*arguments)
-    assert launched.returncode == started.returncode
-    assert launched.stdout == started.stdout
-    assert launched.stderr == started.stderr
-    assert started.stdout + started.stderr
+    assert launched.returncode == by_itself.returncode
+    assert launched.stdout == by_itself.stdout
+    assert launched.stderr == by_itself.stderr
+    assert by_itself.stdout + by_itself.stderr
 
 
 def test_a_program_that_hangs_is_ended_and_the_next_one_starts(tmp_path: Path) -> None:

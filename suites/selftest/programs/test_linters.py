@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from suites.selftest.programs.launcher import run_program
 from torture.files import CHECKOUT
 from torture.machines.host.scratch import own_cache_root
 
@@ -38,16 +37,7 @@ def lint(tool: str, *arguments: str) -> None:
     program = BIN / tool
     assert program.exists(), f"{tool} is not installed; next: tools/run --setup-only"
     # a suite that colours or wraps its own output must not do so with the linters'
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
-    done = subprocess.run(
-        [program, *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-        env=environment,
-    )
+    done = run_program(program, *arguments, deadline_s=DEADLINE_S, NO_COLOR="1", TERM="dumb")
     if done.returncode != 0:
         again = shlex.join([tool, *arguments])
         pytest.fail(f"{done.stdout}{done.stderr}again: {again}", pytrace=False)

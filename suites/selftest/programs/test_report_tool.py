@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.launcher import tool
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
@@ -26,12 +26,7 @@ SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
 
 
-def report(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """The tool's end, which has to be with this exit code and without a traceback."""
-    done = LAUNCHER.run(CHECKOUT / "tools" / "report", *arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+report = partial(tool, "report")
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +68,8 @@ def test_a_run_of_any_name_is_reported(tmp_path: Path) -> None:
     done = report("--compare", tmp_path / "link", run)
 
 
-@pytest.mark.parametrize("tool", ["report", "judge"])
-def test_the_terminal_counts_inconclusive_trials_either_way(tmp_path: Path, tool: str) -> None:
+@pytest.mark.parametrize("name", ["report", "judge"])
+def test_the_terminal_counts_inconclusive_trials_either_way(tmp_path: Path, name: str) -> None:
     records = [
         changed(record, verdict=verdict, error=None, lost=0)
         for record, verdict in zip(
@@ -84,8 +79,7 @@ def test_the_terminal_counts_inconclusive_trials_either_way(tmp_path: Path, tool
         )
     ]
     folder = write_run(tmp_path / "run", records)
-    done = LAUNCHER.run(CHECKOUT / "tools" / tool, folder)
-    assert done.returncode == 0, done.stderr
+    done = tool(name, folder)
     assert "10 inconclusive" in done.stdout
     assert in_words(rate_of(0, 40)) in done.stdout
     assert in_words(rate_of(10, 40)) in done.stdout
@@ -217,9 +211,7 @@ def test_a_run_that_stopped_by_itself_is_judged_with_intervals_of_its_kind(tmp_p
         for record in make_records(30, cells=[SAFE], seed=1)
     ]
     run = write_run(tmp_path / "run", sound, options={"until": "upper<0.1"})
-    judged = LAUNCHER.run(CHECKOUT / "tools" / "judge", run)
-    assert judged.returncode == 0, judged.stderr
-    assert interval_in_words(sequential_rate_of(0, 30)) in judged.stdout
+    assert interval_in_words(sequential_rate_of(0, 30)) in tool("judge", run).stdout
 
 
 def test_two_equal_cells_are_shown_without_a_significant_difference(tmp_path: Path) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.files import CHECKOUT
 
 DEADLINE_S = 240
+pytestmark = pytest.mark.timeout(DEADLINE_S + 10)
 
 
 @pytest.fixture(scope="module")
@@ -20,23 +21,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     (folder / "night").mkdir()
     (folder / "night" / "index.html").write_text("a night")
-    done = built_in(CHECKOUT, folder / "built", folder / "night")
+    argv = (CHECKOUT / ".ci" / "site", folder / "built", folder / "night")
+    done = run_program(*argv, deadline_s=DEADLINE_S)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}next: tools/run --setup-only"
     return folder / "built"
 
 
-def built_in(checkout: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
-    """The end of a checkout's own `.ci/site`."""
-    return subprocess.run(
-        [checkout / ".ci" / "site", *folders],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-
-
-@pytest.mark.timeout(DEADLINE_S + 10)
 @pytest.mark.parametrize(
     ("document", "text", "warning"),
     [
@@ -54,13 +44,12 @@ def test_no_site_is_built_with_a_dead_link_or_a_page_outside_the_menu(
     (copy / ".venv").symlink_to(CHECKOUT / ".venv")
     with (copy / document).open("a") as file:
         file.write(text)
-    done = built_in(copy, tmp_path / "built")
+    done = run_program(copy / ".ci" / "site", tmp_path / "built", deadline_s=DEADLINE_S)
     assert done.returncode != 0
     assert warning in done.stderr
     assert "Aborted with 1 warning" in done.stdout
 
 
-@pytest.mark.timeout(DEADLINE_S + 10)
 def test_the_first_page_is_the_readme(site: Path) -> None:
     page = (site / "index.html").read_text()
     assert 'id="main-results"' in page
@@ -68,7 +57,6 @@ def test_the_first_page_is_the_readme(site: Path) -> None:
     assert 'src="report.png"' in page
 
 
-@pytest.mark.timeout(DEADLINE_S + 10)
 def test_the_pages_beside_the_documents_are_there(site: Path) -> None:
     page = (site / "docs" / "findings.html").read_text()
     for name in ("published", "night"):
@@ -78,14 +66,12 @@ def test_the_pages_beside_the_documents_are_there(site: Path) -> None:
     assert (site / "docs" / "reproducers" / "zfs-18920.sh").is_file()
 
 
-@pytest.mark.timeout(DEADLINE_S + 10)
 def test_a_bar_in_the_code_of_a_table_is_one(site: Path) -> None:
     page = (site / "index.html").read_text()
     assert "<code>--matrix quick|default|full</code>" in page
     assert 'id="__search"' in page
 
 
-@pytest.mark.timeout(DEADLINE_S + 10)
 def test_every_document_is_in_the_menu(site: Path) -> None:
     """Those of a folder by itself, too, which a theme may take for the heading of a section."""
     page = (site / "docs" / "findings.html").read_text()
@@ -93,7 +79,6 @@ def test_every_document_is_in_the_menu(site: Path) -> None:
         assert re.search(rf'href="../{name}/index.html" class="md-nav__link"', page)
 
 
-@pytest.mark.timeout(DEADLINE_S + 10)
 def test_no_markdown_is_left_as_it_was_written(site: Path) -> None:
     pages = [
         path for path in site.rglob("*.html") if path.parent.name not in {"published", "night"}

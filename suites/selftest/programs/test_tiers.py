@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.launcher import LAUNCHER, run_program
 from suites.selftest.tiers import HOME, Tier, tier_of, tiers_of
 from torture.files import CHECKOUT
 
@@ -64,25 +63,8 @@ def test_bytecode_is_kept_even_where_python_may_write_none() -> None:
     test = HOME / "unit" / "facts" / "test_axes.py"
     for file in _bytecode_of(test):
         file.unlink(missing_ok=True)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-n0",
-            "-q",
-            "--collect-only",
-            "-p",
-            "no:cacheprovider",
-            test,
-        ],
-        cwd=CHECKOUT,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    argv = [sys.executable, "-m", "pytest", "-n0", "-q", "--collect-only", "-p", "no:cacheprovider"]
+    done = run_program(*argv, test, deadline_s=DEADLINE_S, PYTHONDONTWRITEBYTECODE="1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert _bytecode_of(test)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.launcher import tool
 from suites.selftest.unit.facts.measured_runs import make_run
 from suites.selftest.unit.fake_workers import record_of
 from suites.selftest.unit.made_records import changed
@@ -29,22 +29,10 @@ from torture.records.record.trials_file import append_record
 from torture.records.scoring.score import score
 from torture.trials.plan.draw import draw_trials
 
-DEADLINE_S = 60
-
 
 def plan(*arguments: str, results: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = LAUNCHER.run(
-        CHECKOUT / "tools" / "plan", *arguments, "--results", results,
-        environment=os.environ | {"COLUMNS": "80"},
-    )  # fmt: skip
-    return ended(done, code)
-
-
-def ended(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
-    """With this exit code, and without a traceback."""
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    narrow = os.environ | {"COLUMNS": "80"}
+    return tool("plan", *arguments, "--results", results, code=code, environment=narrow)
 
 
 def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
@@ -162,10 +150,6 @@ def test_the_set_up_begins_where_only_pytest_can_tell(
 # `tools/judge` as it is typed, over one trial and over nothing.
 
 
-def judge(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    return ended(LAUNCHER.run(CHECKOUT / "tools" / "judge", *arguments), code)
-
-
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
     """An intact trial, whose run has it as corrupted."""
@@ -177,7 +161,7 @@ def trial(tmp_path: Path) -> Path:
 
 
 def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
-    done = judge(trial)
+    done = tool("judge", trial)
     name, then, now, *_ = done.stdout.splitlines()
     assert (name, then) == (trial.name, "  then: corrupted, 2 of 6 lost")
     assert now == "  now:  intact, 0 of 6 lost"
@@ -185,7 +169,7 @@ def test_one_trial_is_judged_anew_beside_its_old_verdict(trial: Path) -> None:
 
 def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
     (trial / READBACK).unlink()
-    done = judge(trial)
+    done = tool("judge", trial)
     reasons = score(trial, timings={}).reasons
     assert reasons
     assert done.stdout.splitlines()[3:] == [f"  {reason}" for reason in reasons]
@@ -193,17 +177,17 @@ def test_the_reasons_of_todays_verdict_follow_it(trial: Path) -> None:
 
 def test_a_trial_that_its_run_does_not_know_is_judged_all_the_same(trial: Path) -> None:
     RunLayout.of_evidence(trial).trials_file.unlink()
-    done = judge(trial)
+    done = tool("judge", trial)
     assert "then: its run has no record of it" in done.stdout
 
 
 def test_the_records_of_a_run_are_not_written_from_one_trial(trial: Path) -> None:
-    refused = judge(trial, "--write", code=2)
+    refused = tool("judge", trial, "--write", code=2)
     assert "--write takes a run" in refused.stderr
 
 
 def test_a_folder_that_holds_neither_is_bad_input_as_for_the_other_tools(tmp_path: Path) -> None:
-    refused = judge(tmp_path, code=2)
+    refused = tool("judge", tmp_path, code=2)
     assert "no trials in" in refused.stderr
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from torture.files import CHECKOUT
+from suites.selftest.programs.launcher import run_program
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 90
@@ -20,14 +19,7 @@ _OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
 def sandboxes_can_be_nested() -> None:
     """Skip where a container's /proc forbids a sandbox within a namespace: all would fail alike."""
     probe = "from torture.machines.host.scratch import sandbox_refusal; print(sandbox_refusal())"
-    probed = subprocess.run(
-        [*_OWN_MOUNTS, sys.executable, "-c", probe],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    probed = run_program(*_OWN_MOUNTS, sys.executable, "-c", probe, deadline_s=_DEADLINE_S)
     if probed.stdout.strip() != "None":
         pytest.skip(f"no sandbox within a user namespace here: {probed.stdout}{probed.stderr}")
 
@@ -38,14 +30,8 @@ def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
         f"{sys.executable} -m pytest suites/powercut -p no:cacheprovider --matrix quick -k {_CELL} "
         f"--trials 1 --scratch {scratch} --results {results}"
     )
-    completed = subprocess.run(
-        [*_OWN_MOUNTS, "sh", "-c", f"set -e; {preparation}; exec {pytest_command}"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )  # fmt: skip
+    script = f"set -e; {preparation}; exec {pytest_command}"
+    completed = run_program(*_OWN_MOUNTS, "sh", "-c", script, deadline_s=_DEADLINE_S)
     assert completed.returncode != 0
     assert "Traceback" not in completed.stdout
     return completed.stdout + completed.stderr

@@ -76,7 +76,7 @@ def first_life(folder: Path) -> None:
     control = server.line("control")
     # on a busy machine the first of them may have ended by now
     data.until(lambda: int(server.status()["seq"]) >= events_before + len(in_flight))
-    control.wait_all([control.write(b'{"freeze": {"event": "mark"}}', 0)])
+    control.tell({"freeze": {"event": "mark"}})
     marks.write(b"never acknowledged, perhaps", 0)
     control.until(lambda: bool(server.status()["frozen"]))
     server.kill()

@@ -17,6 +17,7 @@ from itertools import accumulate, pairwise
 
 from suites.selftest.shelf.requests import SUBMISSION_OF, Difference, Request, Verb
 from suites.selftest.shelf.session import SessionDisk
+from suites.selftest.unit.facts.shelf_logs import COMPLETION_OF
 from torture.facts.recording.events import (
     RECORD_BYTES,
     WRITE_COMPLETES,
@@ -26,12 +27,6 @@ from torture.facts.recording.events import (
     Recording,
 )
 
-_COMPLETION_OF = {
-    Kind.WRITE_SUBMIT: Kind.WRITE_COMPLETE,
-    Kind.ZERO_SUBMIT: Kind.ZERO_COMPLETE,
-    Kind.TRIM_SUBMIT: Kind.TRIM_COMPLETE,
-    Kind.FLUSH_SUBMIT: Kind.FLUSH_COMPLETE,
-}
 _SECTOR = 512
 Look = tuple[Kind, int | None, int, int, bool, bytes]
 
@@ -128,12 +123,12 @@ def _check_events(events: Sequence[Event]) -> None:
             in_flight.add(event.seq)
         elif event.kind is Kind.FLUSH_SUBMIT:
             flushes.add(event.seq)
-        elif event.kind in _COMPLETION_OF.values():
+        elif event.kind in COMPLETION_OF.values():
             is_open = in_flight if event.kind in WRITE_COMPLETES else flushes
             if event.reference not in is_open:
                 raise Difference(f"completes nothing that is in flight: {event}")
             submission = events[event.reference]
-            if _COMPLETION_OF[submission.kind] is not event.kind or submission.disk != event.disk:
+            if COMPLETION_OF[submission.kind] is not event.kind or submission.disk != event.disk:
                 raise Difference(f"completes something else: {event}, {submission}")
             is_open.remove(event.reference)
         if event.in_flight != len(in_flight):
@@ -158,11 +153,11 @@ def _by_look(recording: Recording) -> dict[Look, list[Logged]]:
     ends = {
         event.reference: event.seq
         for event in recording.events
-        if event.kind in _COMPLETION_OF.values()
+        if event.kind in COMPLETION_OF.values()
     }
     looks: dict[Look, list[Logged]] = defaultdict(list)
     for event in recording.events:
-        if event.kind in _COMPLETION_OF or event.kind is Kind.MARK:
+        if event.kind in COMPLETION_OF or event.kind is Kind.MARK:
             has_payload = event.kind in (Kind.WRITE_SUBMIT, Kind.MARK)
             content = data[event.reference : event.reference + event.length] if has_payload else b""
             if has_payload and zlib.crc32(content) != event.payload_crc:

@@ -8,16 +8,19 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbd
 
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.recording.disks import ShelfDisk
 from torture.machines.host.native import SHELF_FLAGS, SHELF_SOURCES, shelf_plugin
-from torture.machines.shelf.server import Launch, NbdkitProcess, write_configuration
+from torture.machines.shelf.server import Launch, NbdkitProcess, Shelf, write_configuration
 
 DEADLINE_S = 30.0
 """Of anything that takes milliseconds: only a hang reaches it."""
@@ -104,6 +107,41 @@ def of_view(view: str, name: str) -> dict[str, str]:
     return {"view": view, "disk": name}
 
 
+def of_cut(folder: Path, cut: object) -> dict[str, str]:
+    """The same of `d0` with all that was completed at a cut of the recording `life` in a folder."""
+    view = {"schema": 1, "recording": "life", "cut": cut, "disks": {"d0": {"policy": "all"}}}
+    (folder / "cut.view.json").write_text(json.dumps(view))
+    return of_view("cut.view.json", "d0")
+
+
+def held_at_cut(folder: Path, cut: int, size: int) -> bytes:
+    """That disk, as a shelf serves it."""
+    server = Server(build(), folder, "view", [disk("d0", size=size, source=of_cut(folder, cut))])
+    held = server.contents({"d0": size})["d0"]
+    server.stop()
+    return held
+
+
+def connected(socket: Path, export: str) -> nbd.NBD:
+    """A connection of libnbd's own, for one request after the other."""
+    handle = nbd.NBD()
+    handle.set_export_name(export)
+    handle.connect_unix(str(socket))
+    return handle
+
+
+@contextmanager
+def shelf_of_one_disk(**of_disk: Any) -> Iterator[Shelf]:
+    """The product's shelf with a disk `d`, of this profile or with this fault."""
+    with TemporaryDirectory(dir="/tmp") as name:
+        shelf = Shelf(directory=Path(name) / "shelf", socket=Path(name) / "s")
+        shelf.start([ShelfDisk(serial="d", size_mib=64, **of_disk)])
+        try:
+            yield shelf
+        finally:
+            shelf.stop()
+
+
 def _listens(socket: Path) -> bool:
     """Whether it takes connections: nbdkit binds its socket a moment before it listens."""
     if not socket.exists():
@@ -186,9 +224,11 @@ class Server:
 
     def status(self) -> dict[str, Any]:
         """The answer of the export `control`."""
-        control = self.line("control")
-        status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
-        return status
+        return self.line("control").status()
+
+    def tell(self, command: object) -> None:
+        """Give the shelf a command, which it obeys before it answers."""
+        self.line("control").tell(command)
 
     def require_healthy(self) -> None:
         """It runs, and no sanitizer complained. Raises `NbdkitFell` if it fell as is known of it."""
@@ -271,6 +311,15 @@ class Line:
 
     def flush(self) -> Reply:
         return Reply(self.handle.aio_flush())
+
+    def status(self) -> dict[str, Any]:
+        """The answer of the export `control`."""
+        status: dict[str, Any] = json.loads(self.wait(self.read(65536, 0)).data())
+        return status
+
+    def tell(self, command: object) -> None:
+        """Give a command to the export `control`."""
+        self.wait_all([self.write(json.dumps(command).encode(), 0)])
 
     def has_ended(self, reply: Reply) -> bool:
         """Whether the answer is there; takes what has arrived on the connection."""

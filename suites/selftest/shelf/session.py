@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -123,8 +122,7 @@ class Session:
     def freeze(self, command: object) -> None:
         """Tell it to freeze, now or some time; the shelf obeys before it answers."""
         request = Request(verb=Verb.FREEZE, freeze=command, issued=self._now())
-        control = self._line("control")
-        control.wait_all([control.write(json.dumps({"freeze": command}).encode(), 0)])
+        self._line("control").tell({"freeze": command})
         request.acked = self._now()
         self.requests.append(request)
         self._is_armed = True
@@ -132,9 +130,7 @@ class Session:
 
     def status(self) -> dict[str, Any]:
         """The answer of the export `control`."""
-        control = self._line("control")
-        status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
-        return status
+        return self._line("control").status()
 
     def end(self, *, gracefully: bool) -> Recording:
         """End the server, gracefully unless that goes wrong; returns what it recorded."""

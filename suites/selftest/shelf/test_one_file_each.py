@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.files import CHECKOUT
@@ -48,9 +48,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         shutil.copy(HERE / name, checkout / place)
     run = tmp_path_factory.mktemp("r")
     argv = [sys.executable, "-m", "suites.selftest.shelf.one_file_each.play", str(run / "run")]
-    done = subprocess.run(
-        argv, cwd=checkout, capture_output=True, text=True, timeout=_DEADLINE_S, check=False
-    )
+    done = run_program(*argv, cwd=checkout, deadline_s=_DEADLINE_S)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -6,18 +6,30 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbd
+import pytest
+from msgspec.structs import replace
 
+from suites.selftest.shelf.requests import payload
+from suites.selftest.shelf.rig import connected, shelf_of_one_disk
 from suites.selftest.unit.audit_story import BLOCK, uberblock, zil_block
+from torture.errors import HarnessError
 from torture.facts.recording.certain_content import CertainContent, Patch
-from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    read_crash_state,
+    write_crash_state,
+)
 from torture.facts.recording.disks import DiskFault, ShelfDisk
 from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.facts.recording.intent_log import Role
 from torture.facts.recording.model import keep_all, writes_until
+from torture.machines.shelf.control import Connection
 from torture.machines.shelf.server import Shelf
+from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.recovery import spoil
 
 _EARLY_MS = 200
@@ -27,17 +39,8 @@ _DEADLINE_S = 10.0
 
 @contextmanager
 def _shelf(fault: DiskFault) -> Iterator[tuple[Shelf, nbd.NBD]]:
-    disk = ShelfDisk(serial="d", size_mib=64, fault=fault)
-    with TemporaryDirectory(dir="/tmp") as name:
-        shelf = Shelf(directory=Path(name) / "shelf", socket=Path(name) / "s")
-        shelf.start([disk])
-        try:
-            handle = nbd.NBD()
-            handle.set_export_name("d")
-            handle.connect_unix(str(Path(name) / "s"))
-            yield shelf, handle
-        finally:
-            shelf.stop()
+    with shelf_of_one_disk(fault=fault) as shelf:
+        yield shelf, connected(shelf.socket, "d")
 
 
 def _kinds(recording: Recording) -> list[Kind]:
@@ -123,17 +126,13 @@ def _swapped(remains: CertainContent) -> tuple[Patch, ...]:
 
 
 def _written(socket: Path, serial: str, *blocks: bytes) -> None:
-    handle = nbd.NBD()
-    handle.set_export_name(serial)
-    handle.connect_unix(str(socket))
+    handle = connected(socket, serial)
     for block in blocks:
         handle.pwrite(block, 8 * _SECTOR)
 
 
 def _read(socket: Path, serial: str) -> list[bytes]:
-    handle = nbd.NBD()
-    handle.set_export_name(serial)
-    handle.connect_unix(str(socket))
+    handle = connected(socket, serial)
     return [bytes(handle.pread(_SECTOR, place)) for place in (0, 8 * _SECTOR)]
 
 
@@ -159,3 +158,57 @@ def test_a_spoiled_disk_is_served_so_and_the_others_as_they_were(folder: Path) -
     events = load_recording(shelf.recording).events
     written = [event.offset for event in events if event.kind is Kind.WRITE_SUBMIT]
     assert written == [0, 8 * _SECTOR]
+
+
+# A shelf whose disks differ from the planned crash state is found out before a NAS reads them.
+
+_DISK = ShelfDisk(serial="d0", size_mib=1, physical_sector_bytes=4096)
+_WRITES = 12
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Shelf:
+    """A shelf of two lives: writes over others, none of them flushed, and further ones above them."""
+    shelf = Shelf(directory=folder / "r", socket=folder / "s")
+    for life in range(2):
+        before = folder / "r" / f"{life}.json"
+        shelf.start((_DISK,), view=before if life else None)
+        line = Connection(socket=shelf.socket, export="d0")
+        for number in range(_WRITES):
+            line.write(payload(16 * life + number, 8192), number * 4096, deadline_s=5)
+        line.close()
+        seq = shelf.freeze()
+        recording = shelf.recording
+        shelf.stop()
+        torn = {"d0": DiskState(policy=Policy.TORN)}
+        state = CrashState(recording=recording, cut=seq, seed=5, disks=torn)
+        write_crash_state(folder / "r" / f"{life + 1}.json", state)
+    return shelf
+
+
+def state_of(shelf: Shelf, policy: Policy, seed: int) -> Path:
+    """A file of this state of the last life."""
+    drawn = read_crash_state(shelf.directory / "2.json")
+    file = shelf.directory / f"{policy}.json"
+    disks = {"d0": DiskState(policy=policy)}
+    write_crash_state(file, replace(drawn, seed=seed, disks=disks))
+    return file
+
+
+_SEEDED = (Policy.SUBSET, Policy.TORN, Policy.PREFIX, Policy.OLDEST, Policy.BUT_FEW)
+
+
+@pytest.mark.parametrize("policy", [Policy.ALL, Policy.FLUSHED, *_SEEDED])
+def test_the_planned_state_is_served(shelf: Shelf, policy: Policy) -> None:
+    view = state_of(shelf, policy, 7)
+    shelf.start((_DISK,), view=view)
+    require_planned(shelf, view, (_DISK,))
+    shelf.stop()
+
+
+@pytest.mark.parametrize("policy", [Policy.FLUSHED, *_SEEDED])
+def test_a_shelf_that_keeps_everything_is_found_out(shelf: Shelf, policy: Policy) -> None:
+    shelf.start((_DISK,), view=state_of(shelf, Policy.ALL, 7))
+    with pytest.raises(HarnessError, match="not serve the planned crash state: d0 differs"):
+        require_planned(shelf, state_of(shelf, policy, 7), (_DISK,))
+    shelf.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import time
@@ -32,10 +31,9 @@ def freezes(shelf: Build, folder: Path, event: str, role: Role, *, within_s: flo
     """Whether it freezes at this event, given a block of the intent log and its flush."""
     server = Server(shelf, folder, "s", [disk("d0", size=65536)], recording="life")
     try:
-        line, control = server.line("d0"), server.line("control")
+        line = server.line("d0")
         line.wait_all([line.write(uberblock(5), 0)])
-        command = {"freeze": {"event": event, "role": role.value}}
-        control.wait_all([control.write(json.dumps(command).encode(), 0)])
+        server.tell({"freeze": {"event": event, "role": role.value}})
         end = time.monotonic() + within_s
         line.write(zil_block()[:4096], 4096)
         while not server.status()["frozen"] and time.monotonic() < end:
@@ -92,11 +90,6 @@ def is_stopped(process: Process) -> bool:
     return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
 
 
-def tell(server: Server, command: object) -> None:
-    control = server.line("control")
-    control.wait_all([control.write(json.dumps(command).encode(), 0)])
-
-
 def wait_until_stopped(process: Process) -> None:
     wait_for(lambda: truth(is_stopped(process)), what="a halt", deadline_s=_DEADLINE_S)
 
@@ -106,8 +99,8 @@ def test_they_stand_still_with_the_event_that_freezes(
 ) -> None:
     named, other = processes
     line = shelf.line("d0")
-    tell(shelf, {"halt": [named.pid]})
-    tell(shelf, {"freeze": {"event": "flush-complete"}})
+    shelf.tell({"halt": [named.pid]})
+    shelf.tell({"freeze": {"event": "flush-complete"}})
     line.wait_all([line.write(bytes(512), 0)])
     assert not is_stopped(named)
     line.flush()
@@ -118,15 +111,15 @@ def test_they_stand_still_with_the_event_that_freezes(
 def test_once_frozen_they_are_stopped_at_once(
     shelf: Server, processes: tuple[Process, Process]
 ) -> None:
-    tell(shelf, {"freeze": "now"})
-    tell(shelf, {"halt": [processes[0].pid]})
+    shelf.tell({"freeze": "now"})
+    shelf.tell({"halt": [processes[0].pid]})
     wait_until_stopped(processes[0])
 
 
 def test_the_last_list_counts(shelf: Server, processes: tuple[Process, Process]) -> None:
-    tell(shelf, {"halt": [processes[1].pid]})
-    tell(shelf, {"halt": [processes[0].pid]})
-    tell(shelf, {"freeze": "now"})
+    shelf.tell({"halt": [processes[1].pid]})
+    shelf.tell({"halt": [processes[0].pid]})
+    shelf.tell({"freeze": "now"})
     wait_until_stopped(processes[0])
     assert not is_stopped(processes[1])
 
@@ -135,15 +128,15 @@ def test_a_victim_that_has_ended_is_skipped(
     shelf: Server, processes: tuple[Process, Process]
 ) -> None:
     gone, other = processes
-    tell(shelf, {"halt": [gone.pid, other.pid]})
+    shelf.tell({"halt": [gone.pid, other.pid]})
     gone.send_signal(signal.SIGKILL)
     gone.wait(_DEADLINE_S)
-    tell(shelf, {"freeze": "now"})
+    shelf.tell({"freeze": "now"})
     wait_until_stopped(other)
 
 
 @pytest.mark.parametrize("pids", [[2**22 + 1], [-1], ["1"], [0.5], 7])
 def test_a_process_that_cannot_be_stopped_is_refused(shelf: Server, pids: object) -> None:
     with pytest.raises(HarnessError):
-        tell(shelf, {"halt": pids})
+        shelf.tell({"halt": pids})
     assert shelf.status()["frozen"] is False

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.shelf.requests import payload
-from suites.selftest.shelf.rig import Line, Reply, Server, build, disk, of_view
+from suites.selftest.shelf.rig import Line, Reply, Server, build, disk, held_at_cut, of_cut, of_view
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import DiskState, Policy, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -224,10 +224,10 @@ def test_no_room_for_the_log(folder: Path) -> None:
 def test_a_freeze_where_a_page_of_the_log_ends(folder: Path, has_room: bool) -> None:
     """The `freeze` record would be the first of the next page; without room there is none."""
     server = Server(build(), folder, "s", [disk("d0")], recording="life")
-    line, control = server.line("d0"), server.line("control")
+    line = server.line("d0")
     if not has_room:
         limit_files(server, MIB)
-    control.wait_all([control.write(b'{"freeze": {"at_seq": %d}}' % (PAGE_EVENTS - 1), 0)])
+    server.tell({"freeze": {"at_seq": PAGE_EVENTS - 1}})
     trims(line, PAGE_EVENTS // 2 - 1)
     last = line.trim(512, 0)
     line.until(lambda: server.status()["frozen"])
@@ -276,12 +276,8 @@ def test_no_room_for_the_index(folder: Path) -> None:
     line = server.line("d0")
     line.wait_all([line.write(bytes(65536), 0) for _ in range(100)])
     server.kill()
-    view = '{"schema": 1, "recording": "life", "cut": 9, "disks": {"d0": {"policy": "all"}}}'
-    (folder / "cut.view.json").write_text(view)
-    disks = [disk("d0", source={"view": "cut.view.json", "disk": "d0"})]
+    disks = [disk("d0", source=of_cut(folder, 9))]
     limited = build().wrapped("prlimit", "--fsize=4096")
     with pytest.raises(HarnessError, match="no room for the index"):
         Server(limited, folder, "view", disks, threads=1)
-    server = Server(build(), folder, "view", disks)
-    assert server.contents({"d0": 65536})["d0"] == bytes(65536)
-    server.stop()
+    assert held_at_cut(folder, 9, 65536) == bytes(65536)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from dataclasses import replace
@@ -16,11 +15,12 @@ from hypothesis import strategies as st
 from suites.selftest.shelf.forge import forge, scaled, writes_one_by_one
 from suites.selftest.shelf.mutants import ONLY_IN_FORGED_LOGS, write_mutants
 from suites.selftest.shelf.requests import Difference
-from suites.selftest.shelf.rig import Build, Server, build, disk, of_view
+from suites.selftest.shelf.rig import Build, Server, build, disk, held_at_cut, of_cut
 from suites.selftest.shelf.views_oracle import (
     draw_views,
     expected,
     must_be_as_expected,
+    payloads,
     write_views,
 )
 from suites.selftest.unit.facts.shelf_logs import BASE, SECTOR, SECTORS, Log, logs, payload
@@ -37,28 +37,15 @@ HEADER_BYTES = 40
 
 def recorded(folder: Path, writes: int) -> Path:
     """A recording of so many writes to one disk."""
-    events, payloads = writes_one_by_one(writes, size=SIZE, length=LENGTH)
-    forge(folder / "life", [disk("d0", size=SIZE)], events, payloads)
+    events, written = writes_one_by_one(writes, size=SIZE, length=LENGTH)
+    forge(folder / "life", [disk("d0", size=SIZE)], events, written)
     return folder / "life"
 
 
 def shown(folder: Path, cut: int) -> bytes:
     """The disk, cut there; has to be what the specification says."""
-    view = {"schema": 1, "recording": "life", "cut": cut, "disks": {"d0": {"policy": "all"}}}
-    (folder / "cut.view.json").write_text(json.dumps(view))
-    server = Server(
-        build(), folder, "s",
-        [disk("d0", size=SIZE, source=of_view("cut.view.json", "d0"))],
-    )  # fmt: skip
-    held = server.contents({"d0": SIZE})["d0"]
-    server.stop()
+    held = held_at_cut(folder, cut, SIZE)
     recording = load_recording(folder / "life")
-    data = (folder / "life" / "data").read_bytes()
-
-    def payload(number: int) -> bytes:
-        at = recording.events[number].reference
-        return data[at : at + LENGTH]
-
     assert held == content(
         bytes(SIZE),
         recording.events,
@@ -67,7 +54,7 @@ def shown(folder: Path, cut: int) -> bytes:
         view=DiskState(policy=Policy.ALL),
         cut=cut,
         seed=0,
-        payload=payload,
+        payload=payloads(recording),
     )
     return held
 
@@ -111,15 +98,9 @@ def test_an_index_of_another_recording_is_made_again(folder: Path) -> None:
     """The folder's recording was replaced by one with as many events."""
     life = recorded(folder, 500)
     shown(folder, 1000)
-    events, payloads = writes_one_by_one(500, size=SIZE, length=2 * LENGTH)
-    forge(life, [disk("d0", size=SIZE)], events, payloads)
-    view = {"schema": 1, "recording": "life", "cut": 2, "disks": {"d0": {"policy": "all"}}}
-    (folder / "cut.view.json").write_text(json.dumps(view))
-    source = of_view("cut.view.json", "d0")
-    server = Server(build(), folder, "other", [disk("d0", size=SIZE, source=source)])
-    held = server.contents({"d0": SIZE})["d0"]
-    server.stop()
-    assert held == payloads[1] + bytes(SIZE - 2 * LENGTH)
+    events, written = writes_one_by_one(500, size=SIZE, length=2 * LENGTH)
+    forge(life, [disk("d0", size=SIZE)], events, written)
+    assert held_at_cut(folder, 2, SIZE) == written[1] + bytes(SIZE - 2 * LENGTH)
 
 
 # Logs that no shelf would write so soon: failures, late flushes, and plain nonsense.
@@ -148,12 +129,12 @@ def show(
         for name in DISKS
     ]
     events = scaled(log.events, factor)
-    payloads = {
+    written = {
         event.seq: payload(event.seq, event.length // SECTOR)
         for event in events
         if event.kind is Kind.WRITE_SUBMIT
     }
-    forge(folder / "life", disks, events, payloads)
+    forge(folder / "life", disks, events, written)
     (folder / "life" / "index").unlink(missing_ok=True)
     recording = load_recording(folder / "life")
     views = draw_views(random.Random(seed), recording, DISKS, VIEWS)
@@ -240,35 +221,21 @@ def test_a_log_that_makes_no_sense_is_refused(
     """Its checksums are right: somebody's mistake, and no reason to read or write beyond a table."""
     disks = [disk(name, size=SECTOR * SECTORS) for name in DISKS]
     forge(folder / "life", disks, events, {1: bytes(SECTOR)})
-    view = {
-        "schema": 1, "recording": "life", "cut": 2, "seed": 0, "disks": {"d0": {"policy": "all"}},
-    }  # fmt: skip
-    (folder / "cut.view.json").write_text(json.dumps(view))
     with pytest.raises(HarnessError, match=complaint):
-        Server(build(), folder, "view", [disks[0] | {"source": of_view("cut.view.json", "d0")}])
+        Server(build(), folder, "view", [disks[0] | {"source": of_cut(folder, 2)}])
 
 
 @pytest.mark.parametrize("cut", [3, 2**64 - 1, -1, 1.5, "2", None])
 def test_a_cut_that_is_not_in_the_log_is_refused(cut: object, folder: Path) -> None:
     disks = [disk("d0", size=SECTOR * SECTORS)]
     forge(folder / "life", disks, one_write(), {1: bytes(SECTOR)})
-    view = {"schema": 1, "recording": "life", "cut": cut, "disks": {"d0": {"policy": "all"}}}
-    (folder / "cut.view.json").write_text(json.dumps(view))
     with pytest.raises(HarnessError, match=r"cut\.view\.json"):
-        Server(build(), folder, "view", [disks[0] | {"source": of_view("cut.view.json", "d0")}])
+        Server(build(), folder, "view", [disks[0] | {"source": of_cut(folder, cut)}])
 
 
 def test_a_disk_served_larger_than_it_was_has_zeroes_at_its_end(folder: Path) -> None:
-    events, payloads = writes_one_by_one(SECTORS, size=SECTOR * SECTORS, length=SECTOR)
-    forge(folder / "life", [disk("d0", size=SECTOR * SECTORS)], events, payloads)
-    view = {
-        "schema": 1, "recording": "life", "cut": len(events) - 1, "disks": {"d0": {"policy": "all"}},
-    }  # fmt: skip
-    (folder / "cut.view.json").write_text(json.dumps(view))
-    bytes_now = SECTOR * SECTORS * 100
-    source = of_view("cut.view.json", "d0")
-    server = Server(build(), folder, "view", [disk("d0", size=bytes_now, source=source)])
-    held = server.contents({"d0": bytes_now})["d0"]
-    server.stop()
+    events, written = writes_one_by_one(SECTORS, size=SECTOR * SECTORS, length=SECTOR)
+    forge(folder / "life", [disk("d0", size=SECTOR * SECTORS)], events, written)
+    held = held_at_cut(folder, len(events) - 1, SECTOR * SECTORS * 100)
     assert any(held[: SECTOR * SECTORS])
     assert not any(held[SECTOR * SECTORS :])

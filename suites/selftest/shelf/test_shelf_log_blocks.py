@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import struct
 import subprocess
@@ -69,8 +68,8 @@ def frozen_at(shelf: Build, folder: Path, command: object, steps: Sequence[Step]
     disks = [disk(f"d{number}", size=65536) for number in range(2)]
     server = Server(shelf, folder, "s", disks, recording="life")
     try:
-        control, *lines = server.lines(["control", "d0", "d1"])
-        control.wait_all([control.write(json.dumps({"freeze": command}).encode(), 0)])
+        lines = server.lines(["d0", "d1"])
+        server.tell({"freeze": command})
         for number, (place, asked, offset) in enumerate(steps):
             line = lines[place]
             if asked == FLUSH:

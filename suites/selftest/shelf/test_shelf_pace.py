@@ -5,21 +5,28 @@ A shelf that is killed or cannot start: what it acknowledged, or its reason, can
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbd
 import pytest
 
 from suites.selftest.shelf.requests import payload
-from suites.selftest.shelf.rig import Reply, Server, build, disk, of_view
+from suites.selftest.shelf.rig import (
+    Reply,
+    Server,
+    build,
+    connected,
+    disk,
+    held_at_cut,
+    of_cut,
+    shelf_of_one_disk,
+)
 from torture.errors import HarnessError
 from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
@@ -35,22 +42,25 @@ _SLACK_S = 0.5
 
 @contextmanager
 def _shelf(profile: Profile) -> Iterator[tuple[Shelf, Path]]:
-    disk = ShelfDisk(serial="d", size_mib=64, profile=profile)
-    with TemporaryDirectory(dir="/tmp") as name:
-        folder = Path(name)
-        shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
-        shelf.start([disk])
-        try:
-            yield shelf, folder / "s"
-        finally:
-            shelf.stop()
+    with shelf_of_one_disk(profile=profile) as shelf:
+        yield shelf, shelf.socket
 
 
 def _connected(socket: Path) -> nbd.NBD:
-    handle = nbd.NBD()
-    handle.set_export_name("d")
-    handle.connect_unix(str(socket))
-    return handle
+    return connected(socket, "d")
+
+
+def _seconds_together(action: str, *arguments: Sequence[object], socket: Path) -> float:
+    """Until each of several clients has done this, all of them at once."""
+    threads = [
+        threading.Thread(target=getattr(_connected(socket), action), args=own) for own in arguments
+    ]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return time.monotonic() - begun
 
 
 def _seconds(action: object, *arguments: object) -> float:
@@ -96,17 +106,8 @@ def test_a_read_elsewhere_moves_the_arm() -> None:
 
 def test_seeks_wait_for_each_other() -> None:
     with _shelf(Profile(seek_us=50_000)) as (_, socket):
-        disks = [_connected(socket) for _ in range(4)]
-        threads = [
-            threading.Thread(target=disk.pread, args=(4096, 1 << 20 << place))
-            for place, disk in enumerate(disks)
-        ]
-        begun = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert time.monotonic() - begun >= 0.2
+        reads = [(4096, 1 << 20 << place) for place in range(4)]
+        assert _seconds_together("pread", *reads, socket=socket) >= 0.2
 
 
 def test_a_flush_of_an_empty_cache_takes_no_time() -> None:
@@ -142,15 +143,8 @@ def test_a_serial_disk_does_one_thing_after_the_other(
     serial: bool, least_s: float, most_s: float
 ) -> None:
     with _shelf(Profile(flush_us=100_000, serial=serial)) as (_, socket):
-        disks = [_connected(socket) for _ in range(4)]
-        through = (_BLOCK, 0, nbd.CMD_FLAG_FUA)
-        threads = [threading.Thread(target=disk.pwrite, args=through) for disk in disks]
-        begun = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-        assert least_s <= time.monotonic() - begun < most_s
+        writes = [(_BLOCK, 0, nbd.CMD_FLAG_FUA)] * 4
+        assert least_s <= _seconds_together("pwrite", *writes, socket=socket) < most_s
 
 
 def test_bandwidth_bounds_large_writes() -> None:
@@ -243,19 +237,7 @@ def test_every_acknowledged_write_is_there(seed: int, folder: Path) -> None:
         assert submitted[number].seq in completed
         assert recording.payload(submitted[number]) == payload(number, LENGTH)
 
-    view = {
-        "schema": 1, "recording": "life", "cut": recording.events[-1].seq,
-        "disks": {"d0": {"policy": "all"}},
-    }  # fmt: skip
-    (folder / "cut.view.json").write_text(json.dumps(view))
-    shown = Server(
-        build(),
-        folder,
-        "view",
-        [disk("d0", size=DISK_BYTES, source=of_view("cut.view.json", "d0"))],
-    )
-    held = shown.contents({"d0": DISK_BYTES})["d0"]
-    shown.stop()
+    held = held_at_cut(folder, recording.events[-1].seq, DISK_BYTES)
     newest = {number * LENGTH % DISK_BYTES: number for number in sorted(submitted)}
     for place, number in newest.items():
         if number in acknowledged:
@@ -271,21 +253,17 @@ def test_a_log_that_is_cut_off_anywhere_is_read_to_its_last_whole_record(folder:
     log = (folder / "life" / LOG).read_bytes()
     events = read_events(log)
     assert len(events) == 11
-    source = of_view("cut.view.json", "d0")
     for length in [*range(4 * RECORD_BYTES, 6 * RECORD_BYTES, 13), 6 * RECORD_BYTES - 1]:
         whole = length // RECORD_BYTES
         assert read_events(log[:length]) == events[:whole]
         (folder / "life" / LOG).write_bytes(log[:length])
         for cut, is_there in ((whole - 1, True), (whole, False)):
-            view = {
-                "schema": 1, "recording": "life", "cut": cut, "disks": {"d0": {"policy": "all"}}
-            }  # fmt: skip
-            (folder / "cut.view.json").write_text(json.dumps(view))
+            disks = [disk("d0", source=of_cut(folder, cut))]
             if is_there:
-                Server(build(), folder, "view", [disk("d0", source=source)]).kill()
+                Server(build(), folder, "view", disks).kill()
                 continue
             with pytest.raises(HarnessError, match="not in the log"):
-                Server(build(), folder, "view", [disk("d0", source=source)])
+                Server(build(), folder, "view", disks)
 
 
 # The output of a shelf's server is where an error says it is, when the recordings are gone.

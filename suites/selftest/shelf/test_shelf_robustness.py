@@ -21,7 +21,7 @@ from suites.selftest.shelf.raw_nbd import (
     FLAG_FUA,
     RawClient,
 )
-from suites.selftest.shelf.rig import Server, build, disk
+from suites.selftest.shelf.rig import Server, build, disk, of_cut, of_view
 from torture.errors import HarnessError
 from torture.facts.recording.events import Kind, load_recording
 
@@ -274,12 +274,8 @@ def test_a_recording_is_never_written_over(folder: Path) -> None:
 def test_views_that_go_round_in_a_circle_are_refused(folder: Path) -> None:
     """A recording whose disk began as what a view of it left."""
     Server(build(), folder, "first", [disk("d0")], recording="life").stop()
-    view = {"schema": 1, "recording": "life", "cut": 0, "disks": {"d0": {"policy": "all"}}}
-    (folder / "cut.view.json").write_text(json.dumps(view))
-    source = {"view": "../cut.view.json", "disk": "d0"}
-    configuration = {"schema": 1, "disks": [disk("d0", source=source)]}
+    source = of_cut(folder, 0)
+    configuration = {"schema": 1, "disks": [disk("d0", source=of_view("../cut.view.json", "d0"))]}
     (folder / "life" / "shelf.json").write_text(json.dumps(configuration))
     with pytest.raises(HarnessError, match="views of views"):
-        Server(
-            build(), folder, "second", [disk("d0", source={"view": "cut.view.json", "disk": "d0"})]
-        )
+        Server(build(), folder, "second", [disk("d0", source=source)])

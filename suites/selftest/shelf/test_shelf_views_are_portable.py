@@ -25,7 +25,7 @@ from suites.selftest.shelf.golden import (
     served,
     sums_of,
 )
-from suites.selftest.shelf.rig import Server, build
+from suites.selftest.shelf.rig import Server, build, connected
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import (
     CrashState,
@@ -158,10 +158,7 @@ _PLACES = 2
 
 
 def _connected(shelf: Shelf, disk: ShelfDisk) -> nbd.NBD:
-    handle = nbd.NBD()
-    handle.set_export_name(disk.serial)
-    handle.connect_unix(str(shelf.socket))
-    return handle
+    return connected(shelf.socket, disk.serial)
 
 
 def _held(handle: nbd.NBD) -> str:

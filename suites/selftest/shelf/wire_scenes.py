@@ -11,10 +11,10 @@ import time
 from statistics import median
 from typing import Any
 
+from suites.selftest.programs.launcher import run_program
 from suites.selftest.shelf.wire_ends import A, B, Card, links, make_taps, wired
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.files import CHECKOUT
 from torture.machines.host.native import native_program
 from torture.machines.host.scratch import sandboxed
 from torture.machines.lab.network.networks import BridgeNetwork
@@ -35,14 +35,8 @@ time.sleep(60)
 
 def play(scene: str, **arguments: int) -> Any:
     """The result of a scene; raises `AssertionError` when it fails."""
-    ended = subprocess.run(
-        sandboxed((sys.executable, "-m", __name__, scene, json.dumps(arguments))),
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    argv = (sys.executable, "-m", __name__, scene, json.dumps(arguments))
+    ended = run_program(*sandboxed(argv), deadline_s=_DEADLINE_S)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
@@ -59,7 +53,6 @@ def burst(*, rate_bits_per_s: int, one_way_us: int, frames: int, size: int) -> A
         last = b.arrivals(_QUIET_S + one_way_us / 1e6)
         return {
             "numbers": [arrival.number for arrival in came],
-            "sizes": sorted({arrival.size for arrival in came}),
             "sending_s": sending_s,
             "took_s": (came[-1].time_ns - came[0].time_ns) / 1e9,
             "last": [arrival.number for arrival in last],

@@ -161,13 +161,13 @@ class Story:
         self.now_ns += later_ms * 1_000_000
         return self.says(event="done", seq=seq)
 
-    def acknowledges(self, seq: int, *, is_covered: bool = True) -> int:
+    def acknowledges(self, seq: int, *, is_covered: bool = True, later_ms: int = 0) -> int:
         """An operation with a block of the intent log of its own; the mark that ends it."""
         self.begins(seq)
         self.write(zil_block())
         if is_covered:
             self.flush()
-        return self.is_done(seq)
+        return self.is_done(seq, later_ms=later_ms)
 
     def says(self, **line: object) -> int:
         """A line of the load."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -46,35 +47,45 @@ def failed_disk(*, after_unmount: bool = False) -> ToolOutput:
     return replace(log, stdout="".join(lines))
 
 
+def begun(
+    t_ms: float, seq: int, kind: OperationKind, *, blocks: Sequence[int] = (0,), **more: Any
+) -> Begin:
+    """The begin of an operation: of the first writer, on the first file, and as large as its blocks."""
+    usual = {"writer": 0, "file": 0, "size_blocks": len(blocks)}
+    return Begin(t_ms=t_ms, seq=seq, kind=kind, blocks=tuple(blocks), **(usual | more))
+
+
 def ledger() -> Ledger:
     """Three files made one after the other, then each overwritten; the cut comes at the end."""
     events: list[Event] = [Hello(t_ms=0.0, trial=7, mode="files")]
     for kind, first in ((OperationKind.CREATE, 1), (OperationKind.OVERWRITE, 4)):
         for file in range(FILES):
             t_ms, seq = 10.0 * len(events), first + file
-            begin = Begin(
-                t_ms=t_ms, seq=seq, writer=0, kind=kind, file=file, blocks=(0,), size_blocks=1
-            )
-            events += [begin, Done(t_ms=t_ms + 10, seq=seq)]
+            events += [begun(t_ms, seq, kind, file=file), Done(t_ms=t_ms + 10, seq=seq)]
     events.append(Cut(t_ms=10.0 * len(events)))
     return Ledger(events=tuple(events))
 
 
-def readback(*blocks: Any) -> str:
+def readback(*blocks: Any, **more: Any) -> str:
+    """Of files of one block each."""
     files = [
         {"file": at, "name": f"f{at}", "listed": True, "size": BLOCK_BYTES, "blocks": [block]}
         for at, block in enumerate(blocks)
     ]
-    document = {
-        "mode": "files",
+    return json.dumps(readback_of(files, looked=FILES) | more)
+
+
+def readback_of(files: Sequence[Any], *, looked: int, mode: str = "files") -> dict[str, Any]:
+    """A read-back of these files alone; `looked` is the number of names that were looked for."""
+    return {
+        "mode": mode,
         "trial": 7,
-        "looked": FILES,
+        "looked": looked,
         "files": files,
         "temporaries": [],
         "unexpected": [],
         "complete": True,
     }
-    return json.dumps(document)
 
 
 EVERYTHING = readback(4, 5, 6)
@@ -88,6 +99,9 @@ def umount(step: Step, exit_code: int | None = 0) -> ToolOutput:
 
 
 STATUS = tool(Step.POOL_STATUS, "zpool/status-scrubbed")
+DATA_ERRORS = replace(
+    STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"')
+)
 SCRUB = tool(Step.POOL_SCRUB, "zpool/import-ok", argv=("zpool", "scrub", "-w", "tank"))
 
 
@@ -126,6 +140,30 @@ def read(made: Evidence, found: str | None, *, after_repair: bool = False) -> Ev
 
 def without(made: Evidence, *steps: Step) -> Evidence:
     return replace(made, tools=tuple(output for output in made.tools if output.step not in steps))
+
+
+def otherwise(made: Evidence, step: Step, **changes: Any) -> Evidence:
+    """The same evidence, in which the outputs of a step are otherwise."""
+    tools = (replace(one, **changes) if one.step == step else one for one in made.tools)
+    return replace(made, tools=tuple(tools))
+
+
+def refused(*steps: Step, why: str = "I/O error") -> tuple[ToolOutput, ...]:
+    """Imports that were refused for this reason."""
+    said: dict[str, Any] = {
+        "exit_code": 1,
+        "stdout": "",
+        "stderr": f"cannot import 'tank': {why}\n",
+    }
+    return tuple(
+        replace(STATUS, step=step, name="zpool", argv=("zpool",), **said) for step in steps
+    )
+
+
+def nas_log(*lines: str) -> ToolOutput:
+    """A kernel log of the NAS with these lines at its end."""
+    log = tool(Step.NAS_DMESG, "kernel/log-replayed", vm="nas")
+    return replace(log, stdout=log.stdout + "".join(f"[    9.1] {line}\n" for line in lines))
 
 
 REPAIR = (

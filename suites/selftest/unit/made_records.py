@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from torture.choices.matrix.cell_terms import guarantee_of
+from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, Judgement
 from torture.records.record.trials import TrialRecord
@@ -21,6 +23,12 @@ def trial_record(*, trial: str, cell: str, **others: Any) -> TrialRecord:
     """A record of these fields; `data` is the verdict of the data."""
     judgement = Judgement(verdict=Verdict.INTACT, findings=UNJUDGED)
     return changed(TrialRecord(trial=trial, cell=cell, judgement=judgement), **others)
+
+
+def record_in(cell: Cell, verdict: Verdict, **others: Any) -> TrialRecord:
+    """A record of a trial of this cell."""
+    own: dict[str, Any] = {"trial": "t", "axes": cell.axes, "seed": 1, "verdict": verdict}
+    return trial_record(cell=cell.name, **(own | {"guarantee": guarantee_of(cell)} | others))
 
 
 def plain(record: TrialRecord, **fields: Any) -> dict[str, Any]:

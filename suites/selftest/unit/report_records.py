@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from suites.selftest.unit.made_records import trial_record
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import FATE, SLOG, SYNC, Cell
 from torture.facts.axes.fate import Fate
@@ -20,6 +20,7 @@ from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 
 BEGUN = "2026-11-21T09:10:24+0000"
@@ -52,6 +53,14 @@ def make_records(n: int, *, cells: Sequence[Cell], seed: int) -> Iterator[TrialR
         yield _record(spec, random.Random(own))
 
 
+def intact_records(n: int, *, cells: Sequence[Cell], seed: int = 1) -> list[TrialRecord]:
+    """The same, as if each of these trials were conclusive, and had lost nothing."""
+    intact = {"verdict": Verdict.INTACT, "lost": 0, "rollback_ms": None}
+    known = {"error": None, "machinery_failed": False}
+    made = make_records(n, cells=cells, seed=seed)
+    return [changed(record, **intact, **known) for record in made]
+
+
 def write_run(
     folder: Path,
     records: Iterable[TrialRecord],
@@ -74,6 +83,12 @@ def write_run(
         for record in records:
             file.write(json.dumps(record.as_json(), separators=(",", ":")) + "\n")
     return folder
+
+
+def page_of(run: Path) -> str:
+    """The page of a run."""
+    with Store.open([run]) as store:
+        return render_page(store)
 
 
 def figures_of(records: Iterable[TrialRecord], **of_run: Any) -> tuple[CellFigures, ...]:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.launcher import tool
 from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.night.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.shards import Shard
 from torture.features.night.plan import Plan
-from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
@@ -24,25 +23,19 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.trials.plan.draw import draw_trials
 
-DEADLINE_S = 120
-
 Verdicts = Callable[[TrialSpec], Verdict]
 
 
 def night(
     *arguments: str | Path, code: int = 0, **variables: str | Path
 ) -> subprocess.CompletedProcess[str]:
-    """The tool's end, which has to be with this exit code and without a traceback."""
     quiet = {
         name: value
         for name, value in os.environ.items()
         if name not in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
     }
     environment = quiet | {name: str(value) for name, value in variables.items()}
-    done = LAUNCHER.run(CHECKOUT / "tools" / "night", *arguments, environment=environment)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return tool("night", *arguments, code=code, environment=environment)
 
 
 def outputs_in(text: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.programs.launcher import LAUNCHER, run_program
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.features.night.plan import Plan, night_parser
@@ -30,7 +30,6 @@ GITLAB = CHECKOUT / ".gitlab-ci.yml"
 GITHUB_NAMES = ("pull-request.yml", "nightly.yml")
 HOSTS = ("debian:12", "debian:13")
 """Those that the README names, as containers."""
-DEADLINE_S = 120
 
 PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40}")
 VERSIONED = re.compile(r"uses:\s*\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
@@ -146,13 +145,7 @@ def matrix_keys(job: dict[str, Any]) -> frozenset[str]:
 
 
 def linted(tool: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [Path(sys.executable).with_name(tool), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    return run_program(Path(sys.executable).with_name(tool), *arguments)
 
 
 def fits_schema(name: str, *paths: Path) -> bool:

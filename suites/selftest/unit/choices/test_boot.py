@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,18 +59,9 @@ mount: mounting /dev/vdb on /own failed: Invalid argument
 PANICKED = "its kernel gave up"
 
 
-def boot(step: Step, console: str, why: str = "", **changes: object) -> ToolOutput:
-    output = ToolOutput(
-        step=step,
-        vm="client",
-        name="boot",
-        argv=("boot", "root=/dev/vdb"),
-        exit_code=1 if why else 0,
-        stdout=console,
-        stderr=why,
-        duration_ms=15_000,
-    )
-    return replace(output, **changes)  # type: ignore[arg-type]
+def boot(step: Step, console: str, why: str = "", **changes: Any) -> ToolOutput:
+    said: dict[str, Any] = {"exit_code": 1 if why else 0, "stdout": console, "stderr": why}
+    return tool(step, "boot/replayed", **(said | changes))
 
 
 def fsck(said: str = FSCK, *, exit_code: int | None = 0) -> ToolOutput:

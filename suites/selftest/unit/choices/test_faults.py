@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from suites.selftest.unit.made_records import changed, trial_record
+from suites.selftest.unit.conftest import fake_tool
+from suites.selftest.unit.made_records import changed, record_in
 from suites.selftest.unit.report_records import figures_of
 from torture.choices.experiments import (
     DISTURBANCES,
@@ -46,16 +47,7 @@ BROKEN = CutDocument(audit=AuditDocument(broken=2))
 
 
 def record(verdict: Verdict, **more: object) -> TrialRecord:
-    made = trial_record(
-        trial="t",
-        cell=CELL.name,
-        axes=CELL.axes,
-        seed=1,
-        verdict=verdict,
-        guarantee=guarantee_of(CELL),
-        origin=Origin.PLANTED,
-        fault=FAULT.name,
-    )
+    made = record_in(CELL, verdict, origin=Origin.PLANTED, fault=FAULT.name)
     return changed(made, **more)
 
 
@@ -271,8 +263,7 @@ def asked_of(cell: Cell, folder: Path, *, get: str, zpool: str, exports: str) ->
     """Whether each essential setting of a cell is in effect, where ZFS and exportfs say so."""
     for name, said in {"zfs": get, "zpool": zpool, "exportfs": exports}.items():
         (folder / f"{name}.txt").write_text(said)
-        (folder / name).write_text(f"#!/bin/sh\ncat {folder}/{name}.txt\n")
-        (folder / name).chmod(0o755)
+        fake_tool(folder, name, f"cat {folder}/{name}.txt")
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     every = [one for one in essentials_of(cell) if "cacheflush" not in one.name]
     done = subprocess.run(

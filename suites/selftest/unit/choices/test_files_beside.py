@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence
-from suites.selftest.unit.made_records import trial_record
+from suites.selftest.unit.made_records import record_in
 from torture.choices.experiments import FAULTS
 from torture.choices.experiments.protocol import Sight
 from torture.choices.matrix.cells import Cell
@@ -29,7 +30,7 @@ from torture.choices.workloads.protocol import Place, Surroundings
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Ledger
-from torture.oracles.verdict.guarantee import Guarantee, Terms, UnreadableError, Verdict
+from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.records.record.trials import TrialRecord, needing_attention
 from torture.records.scoring.detection import detect, seen_by
 from torture.records.scoring.judge import judge
@@ -60,6 +61,24 @@ def job(load: FilesBeside, tmp_path: Path) -> dict[str, Any]:
 def gone(load: FilesBeside, job: dict[str, Any]) -> dict[str, list[int]]:
     read = subprocess.run(load.read_back(job), check=True, timeout=60, capture_output=True)
     return parse_gone(read.stdout.decode(), "readback.json")
+
+
+def run_until(
+    load: FilesBeside, job: dict[str, Any], stop: Path, is_enough: Callable[[], bool]
+) -> None:
+    """Start the load, run its program until it has done enough, and stop it."""
+    guest = Mock()
+    load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
+    ((argv,), _) = guest.start.call_args
+    program = subprocess.Popen([*argv[:-1], str(stop)])
+    try:
+        end = time.monotonic() + 20
+        while not is_enough():
+            assert time.monotonic() < end
+        stop.touch()
+        assert program.wait(20) == 0
+    finally:
+        program.kill()
 
 
 def changed_at(folder: Path) -> dict[str, int]:
@@ -108,20 +127,8 @@ def test_missing_changed_and_truncated_files_are_reported(
 def test_it_changes_files_until_it_is_stopped(
     load: FilesBeside, job: dict[str, Any], tmp_path: Path
 ) -> None:
-    guest = Mock()
-    load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
-    ((argv,), _) = guest.start.call_args
-    stop = tmp_path / "stop"
     before = changed_at(tmp_path)
-    program = subprocess.Popen([*argv[:-1], str(stop)])
-    try:
-        end = time.monotonic() + 20
-        while changed_at(tmp_path) == before:
-            assert time.monotonic() < end
-        stop.touch()
-        assert program.wait(20) == 0
-    finally:
-        program.kill()
+    run_until(load, job, tmp_path / "stop", lambda: changed_at(tmp_path) != before)
     assert gone(load, job) == {"missing": [], "changed": [], "unreadable": []}
 
 
@@ -169,20 +176,10 @@ def test_only_records_may_change_and_each_byte_may_be_old_or_new(tmp_path: Path)
 
 def test_the_originals_go_one_by_one_and_new_files_come(tmp_path: Path) -> None:
     load: FilesBeside = clones.CHOICE.value  # type: ignore[assignment]
-    job, guest = made(load, tmp_path), Mock()
-    load.start(job, Surroundings(guest=guest, open_ledger=Mock(), keep=Mock(), content_of=Mock()))
-    ((argv,), _) = guest.start.call_args
-    stop, originals = tmp_path / "stop", Path(job["directory"] + "-originals")
+    job = made(load, tmp_path)
+    originals = Path(job["directory"] + "-originals")
     assert len(list(originals.iterdir())) == FILES
-    program = subprocess.Popen([*argv[:-1], str(stop)])
-    try:
-        end = time.monotonic() + 20
-        while len(list(originals.iterdir())) > FILES - 3:
-            assert time.monotonic() < end
-        stop.touch()
-        assert program.wait(20) == 0
-    finally:
-        program.kill()
+    run_until(load, job, tmp_path / "stop", lambda: len(list(originals.iterdir())) <= FILES - 3)
     assert len(list(Path(job["directory"] + "-new").iterdir())) >= 3
     assert gone(load, job) == {"missing": [], "changed": [], "unreadable": []}
 
@@ -215,11 +212,7 @@ def test_a_load_that_is_slow_or_has_something_to_lose_is_at_work(working: CutDoc
 
 
 def record(verdict: Verdict, how: CutDocument) -> TrialRecord:
-    axes = Cell.parse(FAULT.cell).axes
-    return trial_record(
-        trial="t", cell=FAULT.cell, axes=axes, seed=1, verdict=verdict, guarantee=Guarantee.SAFE,
-        fault=FAULT.name, cut=how,
-    )  # fmt: skip
+    return record_in(Cell.parse(FAULT.cell), verdict, fault=FAULT.name, cut=how)
 
 
 def test_an_empty_cut_is_how_a_stalled_load_is_seen() -> None:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.good_evidence import evidence
+from suites.selftest.unit.good_evidence import evidence, tool
 from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
 from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import Completed, Evidence, Step, ToolOutput
+from torture.facts.evidence.folder import Completed, Evidence, Step
 from torture.facts.evidence.ledger import Ledger
 from torture.oracles.verdict.applications.gobonniego_output import (
     End,
@@ -139,16 +139,7 @@ def test_an_end_that_is_not_known_is_refused(code: int, stderr: str) -> None:
 
 def evidence_with(*outputs: tuple[int | None, str, str], read: str = "complete\n") -> Evidence:
     tools = tuple(
-        ToolOutput(
-            step=Step.CLIENT_LOAD,
-            vm="client",
-            name="sh",
-            argv=("sh",),
-            exit_code=code,
-            stdout=stdout,
-            stderr=stderr,
-            duration_ms=1,
-        )
+        tool(Step.CLIENT_LOAD, "mount/mounted", exit_code=code, stdout=stdout, stderr=stderr)
         for code, stdout, stderr in outputs
     )
     return Evidence(

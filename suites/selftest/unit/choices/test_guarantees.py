@@ -59,13 +59,10 @@ TRANSPORTS = {
     "nfs4": STABLE,
 }
 
-FORGETFUL = {
+FORGETFUL = WRITE_BACK | {
     (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
     (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
     (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES,
-    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
 }
 """A slog that is lost with the cut, or lies: the design's rows of those names."""
 

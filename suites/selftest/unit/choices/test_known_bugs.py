@@ -10,7 +10,7 @@ from msgspec import structs
 from fixtures.experiments import outcome_table, rows_of
 from fixtures.trees import chosen_trees, zfs_of_side
 from suites.knownbugs.conftest import patched_kernels
-from suites.selftest.unit.made_records import changed, trial_record
+from suites.selftest.unit.made_records import changed, record_in
 from torture.choices.experiments import FAULTS, KNOWN_BUGS, trees_needed
 from torture.choices.experiments.protocol import FromSource, KnownBug, Side, Sight
 from torture.choices.matrix.cell_terms import guarantee_of
@@ -31,16 +31,7 @@ QUIET = {"pool": Verdict.INTACT, "filesystem": Verdict.INTACT, "data": Verdict.I
 
 def record(verdict: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
     cell = BUG.affected.chosen_cell
-    made = trial_record(
-        trial="t",
-        cell=cell.name,
-        axes=cell.axes,
-        seed=1,
-        verdict=verdict,
-        guarantee=guarantee_of(cell),
-        verdicts=dict(QUIET),
-        zfs="2.3.1-0123456789ab",
-    )
+    made = record_in(cell, verdict, verdicts=dict(QUIET), zfs="2.3.1-0123456789ab")
     return changed(made, **more)
 
 
@@ -88,10 +79,8 @@ def test_a_sides_patches_are_of_the_kernel_of_one_machine() -> None:
         "docs/reproducers/nfsd-xattr-commit.patch",
         "docs/reproducers/netfs-writethrough.patch",
     )
-    nas, client = (
-        structs.replace(plain, nas_patches=names),
-        structs.replace(plain, client_patches=names),
-    )
+    nas = structs.replace(plain, nas_patches=names)
+    client = structs.replace(plain, client_patches=names)
     patches, linux = patched_kernels(nas, "2.3.9")
     assert patches.touched == ("fs/netfs/write_issue.c", "fs/nfsd/vfs.c")
     assert linux == Kernels(nas=f"trixie+{patches.digest}", client="trixie")
@@ -216,11 +205,10 @@ def test_the_table_has_both_sides_and_names_wrong_predictions() -> None:
 
 def test_a_planted_fault_has_one_row_and_its_layer() -> None:
     fault = FAULTS["flush-dropped"]
-    (row,) = rows_of(Outcome(experiment=fault, affected=detect(fault, [ACCUSED])))
+    judged = Outcome(experiment=fault, affected=detect(fault, [ACCUSED]))
+    (row,) = rows_of(judged)
     assert (row["experiment"], row["layer"], row["side"]) == (fault.words, fault.layer, "")
-    assert (
-        Outcome(experiment=fault, affected=detect(fault, [ACCUSED])).as_json()["name"] == fault.name
-    )
+    assert judged.as_json()["name"] == fault.name
 
 
 def test_the_kept_figures_have_both_sides_with_their_intervals() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from torture.choices.filesystems.btrfs import parse_btrfs_check
 from torture.choices.filesystems.ext4 import parse_e2fsck
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.filesystems.xfs import parse_xfs_repair
+from torture.choices.filesystems.zfs import CHOICE, parse_zpool_check
 from torture.facts.evidence.folder import Step, ToolOutput
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
 from torture.oracles.verdict.fsck import FsckResult
@@ -26,6 +29,7 @@ PARSERS: dict[str, Callable[[ToolOutput], FsckResult]] = {
     "e2fsck": parse_e2fsck,
     "btrfs": parse_btrfs_check,
     "xfs": parse_xfs_repair,
+    "zfs": parse_zpool_check,
 }
 CLEAN = "clean"
 CLEAN_BUT = "clean, with a bad copy"
@@ -79,6 +83,28 @@ EXPECTED = {
 }
 
 
+CANNOT_IMPORT = FsckResult(
+    clean=False,
+    gave_up=True,
+    problems=("cannot import 'vm': one or more devices is currently unavailable",),
+)
+OF_ZFS: dict[str, FsckResult | None] = {
+    "zfs/clean": FsckResult(clean=True),
+    "zfs/one-bad-copy-look": FsckResult(clean=True, problems=("1 error of its disk",)),
+    "zfs/one-bad-copy-mend": FsckResult(clean=True),
+    "zfs/one-bad-copy-after": FsckResult(clean=True),
+    "zfs/directory-look": FsckResult(clean=False),
+    "zfs/directory-mend": FsckResult(clean=False),
+    "zfs/directory-after": FsckResult(clean=False),
+    "zfs/two-files-look": FsckResult(clean=False),
+    "zfs/two-files-mend": FsckResult(clean=False),
+    "zfs/two-files-after": FsckResult(clean=False),
+    "zfs/no-import-look": None,
+    "zfs/no-import-mend": CANNOT_IMPORT,
+    "zfs/no-labels-mend": None,
+}
+
+
 RECORDINGS = {case: recording(case) for case in EXPECTED}
 
 
@@ -115,7 +141,7 @@ def test_every_recording_is_expected_here() -> None:
         for tool in PARSERS
         for path in (RECORDED / tool).glob("*.json")
     }
-    assert found == set(EXPECTED)
+    assert found == {*EXPECTED, *OF_ZFS}
 
 
 @pytest.mark.parametrize("case", EXPECTED)
@@ -141,12 +167,12 @@ def test_a_device_that_is_in_use_is_no_damage_but_its_content_may_be(case: str, 
         assert answer(case, replace(output, stderr=f"{said}\n{output.stderr}")) == expected
 
 
-@pytest.mark.parametrize("case", EXPECTED)
+@pytest.mark.parametrize("case", [*EXPECTED, *OF_ZFS])
 def test_a_tool_that_was_stopped_or_said_nothing_is_unreadable(case: str) -> None:
-    output = RECORDINGS[case]
-    assert answer(case, replace(output, exit_code=None)) == UNREADABLE
-    assert answer(case, replace(output, exit_code=128 + 9)) == UNREADABLE
-    assert answer(case, replace(output, stdout="", stderr="")) == UNREADABLE
+    output = recording(case)
+    for how in ({"exit_code": None}, {"exit_code": 128 + 9}, {"stdout": "", "stderr": ""}):
+        with pytest.raises(UnreadableError):
+            parse(case, replace(output, **how))
 
 
 @pytest.mark.parametrize("case", EXPECTED)
@@ -316,10 +342,98 @@ def test_a_first_look_that_cannot_be_read_leaves_the_trial_open() -> None:
 
 
 def test_only_a_filesystem_that_can_be_checked_before_its_replay_is_looked_at_first() -> None:
-    assert btrfs.CHOICE.value.on("/dev/vdb").first_check == (
-        "btrfs",
-        "check",
-        "--readonly",
-        "/dev/vdb",
-    )
+    first_check = btrfs.CHOICE.value.on(DEVICE).first_check
+    assert first_check == ("btrfs", "check", "--readonly", DEVICE)
     assert [AXIS.choice(other).value.first_check for other in ("ext4", "xfs")] == [None, None]
+
+
+# ZFS on the client's disk: what its check printed.
+
+
+def zfs_answer(output: ToolOutput) -> FsckResult | None:
+    try:
+        return parse_zpool_check(output)
+    except UnreadableError:
+        return None
+
+
+@pytest.mark.parametrize("case", OF_ZFS)
+def test_a_recording_of_zfs_is_understood(case: str) -> None:
+    said, expected = zfs_answer(recording(case)), OF_ZFS[case]
+    if said is not None and not said.clean and not said.gave_up:
+        assert said.problems[0].endswith(" in data")
+        said = replace(said, problems=())
+    assert said == expected
+
+
+def with_pool(**changes: Any) -> ToolOutput:
+    output = recording("zfs/clean")
+    document = json.loads(output.stdout)
+    document["pools"]["vm"] |= changes
+    return replace(output, stdout=json.dumps(document))
+
+
+def test_only_a_scrub_that_came_to_its_end_vouches() -> None:
+    scan = json.loads(with_pool().stdout)["pools"]["vm"]["scan_stats"]
+    nothing: dict[str, str] = {}
+    for changed in (nothing, scan | {"state": "CANCELED"}, scan | {"function": "RESILVER"}):
+        assert zfs_answer(with_pool(scan_stats=changed)) is None
+
+
+def test_errors_are_reported_wherever_the_status_has_them() -> None:
+    one = zfs_answer(replace(with_pool(error_count="1"), exit_code=3))
+    assert one == FsckResult(clean=False, problems=("1 error in data",))
+    disk = json.loads(with_pool().stdout)["pools"]["vm"]["vdevs"]
+    (leaf,) = disk["vm"]["vdevs"].values()
+    leaf["state"] = "DEGRADED"
+    degraded = zfs_answer(replace(with_pool(vdevs=disk), exit_code=3))
+    assert degraded is not None
+    assert degraded.clean
+    assert degraded.problems[0].startswith("not online: ")
+
+
+@pytest.mark.parametrize("case", OF_ZFS)
+def test_output_of_zfs_cut_off_anywhere_never_turns_its_meaning(case: str) -> None:
+    output = recording(case)
+    whole = zfs_answer(output)
+    for stream in ("stdout", "stderr"):
+        text = getattr(output, stream).rstrip()
+        for cut in range(0, len(text), max(1, len(text) // 90)):
+            assert zfs_answer(replace(output, **{stream: text[:cut]})) in (whole, None)
+
+
+@given(at=st.integers(0, 700), junk=st.text(min_size=1, max_size=8))
+def test_garbled_output_of_zfs_never_invents_errors(at: int, junk: str) -> None:
+    output = recording("zfs/clean")
+    text = output.stdout[:at] + "\x00" + junk + output.stdout[at + 1 + len(junk) :]
+    assert zfs_answer(replace(output, stdout=text)) is None
+
+
+def test_a_zpool_that_crashes_has_given_up_and_a_fault_of_ours_says_nothing() -> None:
+    crashed = zfs_answer(replace(recording("zfs/clean"), exit_code=128 + 6))
+    assert crashed is not None
+    assert crashed.gave_up
+    failed = recording("zfs/no-import-mend")
+    for words in ("cannot import 'vm': permission denied\n", "sh: 1: zpool: command not found\n"):
+        assert zfs_answer(replace(failed, stderr=words)) is None
+    suspended = "cannot scrub vm: pool I/O is currently suspended\n"
+    said = zfs_answer(replace(failed, stderr=suspended))
+    assert said is not None
+    assert (said.gave_up, said.problems) == (True, (suspended.strip(),))
+
+
+def test_words_and_exit_code_of_zpool_have_to_agree() -> None:
+    for code in (1, 2, 3, 255):
+        assert zfs_answer(replace(recording("zfs/clean"), exit_code=code)) is None
+    for case in ("two-files-look", "one-bad-copy-look"):
+        assert zfs_answer(replace(recording(f"zfs/{case}"), exit_code=0)) is None
+
+
+def test_the_commands_name_device_and_pool_and_leave_none_imported() -> None:
+    zfs = CHOICE.value.on("/dev/vdb")
+    check, (repair,) = zfs.check, zfs.repairs
+    for argv in (check, repair):
+        assert argv[-3:] == ("/dev/vdb", "vm", "-j")
+        assert 'zpool export "$2"' in argv[2]
+    assert recording("zfs/clean").argv[2] == check[2]
+    assert recording("zfs/no-import-mend").argv[2] == repair[2]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from suites.selftest.unit.conftest import fake_tool
 from suites.selftest.unit.every_cell import SETTINGS, any_cell
 from torture.choices.matrix.cell_terms import flushes_its_log, guarantee_of, late_ms_of, waived_in
 from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, ROOT, Cell
@@ -102,8 +103,7 @@ def test_any_tunable_is_set_before_the_pool_and_read_back() -> None:
 def test_a_property_is_in_effect_as_zfs_prints_it_or_in_bytes(
     said: str, is_in_effect: bool, tmp_path: Path
 ) -> None:
-    (tmp_path / "zfs").write_text("#!/bin/sh\ncase $2 in -Hp) echo 8192;; *) echo 8K;; esac\n")
-    (tmp_path / "zfs").chmod(0o755)
+    fake_tool(tmp_path, "zfs", "case $2 in -Hp) echo 8192;; *) echo 8K;; esac")
     [setting] = settings_of(cell_of("noslog").with_settings({"volblocksize": said}))
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     printed = subprocess.run(
@@ -207,22 +207,18 @@ def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: st
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("volblock4k", "volblocksize=4K"), ("blkmq", "zfs.zvol_use_blk_mq=1")]
+    ("name", "said"),
+    [
+        ("volblock4k", "'volblocksize=4K' applies to a zvol, and 'fileio' is on a dataset"),
+        ("blkmq", "'zfs.zvol_use_blk_mq=1' applies to a zvol, and 'fileio' is on a dataset"),
+        ("lun4k", "'lun4k' is the sector size of a LUN, and 'fileio' has none"),
+    ],
 )
 def test_settings_of_zvols_are_refused_on_a_dataset(name: str, said: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"'{said}' applies to a zvol, and 'fileio' is on a dataset"
-    ):
+    with pytest.raises(ValueError, match=said):
         Cell.parse(f"fileio-always-noslog-{name}-btrfs-bothdie")
     cell = Cell.parse("fileio-always-noslog-record16k-btrfs-bothdie")
     assert volume_options_of(cell).properties == {"recordsize": "16K"}
-
-
-def test_sectors_that_a_transport_has_not_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match="'lun4k' is the sector size of a LUN, and 'fileio' has none"
-    ):
-        Cell.parse("fileio-always-noslog-lun4k-btrfs-bothdie")
 
 
 HOLDS = {

@@ -24,7 +24,6 @@ from torture.facts.recording.events import (
     DATA,
     LOG,
     Kind,
-    RecordedDisk,
     Recording,
     load_recording,
 )
@@ -118,15 +117,14 @@ def data(letter: str) -> bytes:
     return letter.encode() * BLOCK
 
 
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(folder=tmp_path)
+
+
 def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> CertainContent:
-    (story.folder / DATA).write_bytes(story._data)
-    disks = tuple(
-        RecordedDisk(name=name, size=1 << 20, sector=SECTOR, physical_sector=SECTOR)
-        for name in NAMES
-    )
-    recording = Recording(folder=story.folder, disks=disks, events=tuple(story.events))
     last = len(story.events) - 1
-    return CertainContent(recording=recording, disk=disk, cut=last if cut is None else cut)
+    return CertainContent(recording=story.recorded(), disk=disk, cut=last if cut is None else cut)
 
 
 def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
@@ -138,8 +136,7 @@ def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
     return submissions
 
 
-def test_committed_writes_end_at_the_last_covered_uberblock(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_committed_writes_end_at_the_last_covered_uberblock(story: Story) -> None:
     submissions = committed(story, data("a"), data("b"), txg=1)
     story.write(data("c"), disk=1)
     story.write(data("d"))
@@ -154,8 +151,7 @@ def test_committed_writes_end_at_the_last_covered_uberblock(tmp_path: Path) -> N
     assert len(remains_of(story).committed_writes()) == 3, "a disk may write what it likes first"
 
 
-def test_without_committed_writes_a_fault_in_them_is_refused(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_without_committed_writes_a_fault_in_them_is_refused(story: Story) -> None:
     story.write(data("a"))
     story.flush()
     story.write(uberblock(1))
@@ -165,8 +161,7 @@ def test_without_committed_writes_a_fault_in_them_is_refused(tmp_path: Path) -> 
         remains_of(story).needed_log()
 
 
-def test_the_log_that_is_needed_begins_behind_the_last_uberblock(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_the_log_that_is_needed_begins_behind_the_last_uberblock(story: Story) -> None:
     story.write(zil_block())
     committed(story, data("a"), txg=1)
     needed = story.write(zil_block())
@@ -176,8 +171,7 @@ def test_the_log_that_is_needed_begins_behind_the_last_uberblock(tmp_path: Path)
     assert remains_of(story).needed_log().submission == needed
 
 
-def test_only_one_disk_up_to_the_cut_is_searched(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_only_one_disk_up_to_the_cut_is_searched(story: Story) -> None:
     first = committed(story, data("a"), txg=1)
     cut = len(story.events) - 1
     committed(story, data("b"), txg=2)
@@ -190,8 +184,7 @@ def test_only_one_disk_up_to_the_cut_is_searched(tmp_path: Path) -> None:
         remains_of(story).needed_log()
 
 
-def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_of_blocks_under_way_together_the_first_submitted_is_needed(story: Story) -> None:
     first, second = story.submit(zil_block()), story.submit(zil_block())
     story.complete(second)
     story.complete(first)
@@ -199,9 +192,8 @@ def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Pa
     assert remains_of(story).needed_log().submission == first
 
 
-def test_otherwise_it_follows_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
+def test_otherwise_it_follows_the_metadata_of_the_last_uberblock(story: Story) -> None:
     """Each uberblock is written to several labels, and metadata are several writes."""
-    story = Story(folder=tmp_path)
     for txg in (1, 2):
         story.write(zil_block())
         story.write(METADATA)
@@ -216,8 +208,7 @@ def test_otherwise_it_follows_the_metadata_of_the_last_uberblock(tmp_path: Path)
     assert remains_of(story).needed_log().submission == needed
 
 
-def test_otherwise_it_is_the_last_covered_block(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_otherwise_it_is_the_last_covered_block(story: Story) -> None:
     story.write(zil_block())
     last = story.write(zil_block())
     story.flush()
@@ -233,9 +224,8 @@ def patches_of(name: str, certain: CertainContent) -> tuple[Patch, ...]:
     return SPOILERS[damage](certain)
 
 
-def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> None:
+def test_one_bit_is_flipped_in_a_file_that_no_load_changes(story: Story) -> None:
     still = (b"this one is at rest\n" * BLOCK)[7 : BLOCK + 7]
-    story = Story(folder=tmp_path)
     _, block, _ = committed(story, data("a"), still, data("b"), txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
     assert patch.offset == story.events[block].offset + SECTOR
@@ -246,24 +236,21 @@ def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> No
     assert changed == [(1000 - SECTOR, 1)]
 
 
-def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> None:
+def test_it_is_found_in_a_write_that_was_merged_with_another(story: Story) -> None:
     still = b"this one is at rest\n" * BLOCK
-    story = Story(folder=tmp_path)
     [merged] = committed(story, data("a")[: SECTOR * 3] + still[: 2 * BLOCK], txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
     assert patch.offset == story.events[merged].offset + BLOCK + SECTOR
 
 
-def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_without_such_a_file_there_is_nothing_to_flip(story: Story) -> None:
     committed(story, data("a"), data("n"), txg=1)
     with pytest.raises(HarnessError, match="untouched"):
         patches_of("bit-flipped", remains_of(story))
 
 
-def test_the_last_sector_of_a_block_of_that_file_is_old(tmp_path: Path) -> None:
+def test_the_last_sector_of_a_block_of_that_file_is_old(story: Story) -> None:
     still = (b"this one is at rest\n" * BLOCK)[:BLOCK]
-    story = Story(folder=tmp_path)
     old = story.write(data("o") + data("p"))
     place = story.events[old].offset
     story.write(data("n") + still, offset=place)
@@ -281,10 +268,9 @@ def test_the_last_sector_of_a_block_of_that_file_is_old(tmp_path: Path) -> None:
         patches_of("sector-torn", remains_of(story))
 
 
-def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> None:
+def test_a_misdirected_write_spoils_two_places_of_that_file(story: Story) -> None:
     lines = b"this one is at rest\n" * BLOCK
     first, second = lines[:BLOCK], lines[BLOCK : 2 * BLOCK]
-    story = Story(folder=tmp_path)
     victim, merged, _ = committed(story, first, data("a") + second, data("c"), txg=1)
     there, here = story.events[victim].offset, story.events[merged].offset + BLOCK
     assert patches_of("write-misdirected", remains_of(story)) == (
@@ -293,15 +279,13 @@ def test_a_misdirected_write_spoils_two_places_of_that_file(tmp_path: Path) -> N
     )
 
 
-def test_one_block_of_it_is_not_enough_to_misdirect_a_write(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_one_block_of_it_is_not_enough_to_misdirect_a_write(story: Story) -> None:
     committed(story, (b"this one is at rest\n" * BLOCK)[:BLOCK], data("a"), txg=1)
     with pytest.raises(HarnessError, match="1 blocks were committed, not 2"):
         patches_of("write-misdirected", remains_of(story))
 
 
-def test_a_stale_read_gives_a_block_of_the_log_as_it_was(tmp_path: Path) -> None:
-    story = Story(folder=tmp_path)
+def test_a_stale_read_gives_a_block_of_the_log_as_it_was(story: Story) -> None:
     old = story.write(data("o"))
     story.write(uberblock(1))
     place = story.events[old].offset

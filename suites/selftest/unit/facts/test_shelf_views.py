@@ -39,39 +39,21 @@ survivors = st.lists(
     max_size=5,
     unique_by=lambda survivor: survivor if isinstance(survivor, int) else survivor[0],
 ).map(tuple)
+in_flight = {"in_flight": st.sampled_from(InFlight)}
+lying = {"lying_ms": st.none() | u64}
+
+
+def states(*policies: Policy, **of_disk: Any) -> st.SearchStrategy[DiskState]:
+    return st.builds(DiskState, policy=st.sampled_from(policies), **of_disk)
+
+
 disk_views = (
-    st.builds(
-        DiskState,
-        policy=st.just(Policy.ALL),
-        in_flight=st.sampled_from(InFlight),
-    )
-    | st.builds(
-        DiskState,
-        policy=st.just(Policy.FLUSHED),
-        in_flight=st.sampled_from(InFlight),
-        **bounds,
-    )
-    | st.builds(
-        DiskState,
-        policy=st.sampled_from([Policy.SUBSET, Policy.OLDEST, Policy.BUT_FEW]),
-        lying_ms=st.none() | u64,
-        in_flight=st.sampled_from(InFlight),
-        **bounds,
-    )
-    | st.builds(
-        DiskState,
-        policy=st.sampled_from([Policy.TORN, Policy.PREFIX]),
-        lying_ms=st.none() | u64,
-        **bounds,
-    )
-    | st.builds(
-        DiskState,
-        policy=st.just(Policy.LYING),
-        lying_ms=u64,
-        in_flight=st.sampled_from(InFlight),
-        **bounds,
-    )
-    | st.builds(DiskState, policy=st.just(Policy.EXPLICIT), survivors=survivors)
+    states(Policy.ALL, **in_flight)
+    | states(Policy.FLUSHED, **in_flight, **bounds)
+    | states(Policy.SUBSET, Policy.OLDEST, Policy.BUT_FEW, **lying, **in_flight, **bounds)
+    | states(Policy.TORN, Policy.PREFIX, **lying, **bounds)
+    | states(Policy.LYING, lying_ms=u64, **in_flight, **bounds)
+    | states(Policy.EXPLICIT, survivors=survivors)
 )
 views = st.builds(
     CrashState,

@@ -126,8 +126,6 @@ def test_a_disaster_among_forty_cells_is_found_and_sound_cells_are_not_accused(
     found = simulate(family, old=0.0, new=0.6, cuts=10, seeds=SEEDS)
     assert found.power >= power
     assert found.false_alarms <= 0.05
-    before = simulate(family, old=0.0, new=0.6, cuts=10, seeds=40, is_holm=True)
-    assert before.power < 0.25
 
 
 def test_equal_runs_are_rarely_accused() -> None:

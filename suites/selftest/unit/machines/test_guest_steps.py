@@ -18,6 +18,7 @@ import libvirt
 import libvirt_qemu
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.files import CHECKOUT
 from torture.machines.lab import lab
@@ -34,14 +35,7 @@ def init(*lines: str, path: Path | None = None) -> subprocess.CompletedProcess[s
     """The output and exit status of process 1, with these lines after its functions."""
     script = "\n".join(["set -eu", f". {STEPS}", TRAP, *lines, "trap - EXIT"])
     search = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["sh", "-c", script],
-        env={**os.environ, "PATH": search},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_program("sh", "-c", script, PATH=search)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.base_builds import archive_of
 from suites.selftest.unit.conftest import APT_CONFIG, INDEX_TARGETS, RECIPE, fake_tool
 from torture.errors import HarnessError
 from torture.machines.images import assemble, bases, build, recipes
@@ -213,19 +213,6 @@ class TestInitrd:
         ]
 
 
-def archive_of(path: Path, files: dict[str, bytes], links: dict[str, str]) -> tarfile.TarFile:
-    with tarfile.open(path, "w") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"./{name}")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-        for name, target in links.items():
-            info = tarfile.TarInfo(f"./{name}")
-            info.type, info.linkname = tarfile.SYMTYPE, target
-            tar.addfile(info)
-    return tarfile.open(path)
-
-
 class TestRoot:
     def names(self, tmp_path: Path) -> dict[str, bytes]:
         base = archive_of(
@@ -237,13 +224,12 @@ class TestRoot:
                 "var/log/dpkg.log": b"today\n",
                 "usr/sbin/init": b"",
             },
-            {"sbin": "usr/sbin"},
+            sbin=(tarfile.SYMTYPE, "usr/sbin"),
         )
-        kernel = archive_of(
-            tmp_path / "kernel.tar", {"usr/lib/modules/6/zfs.ko": b"z", "vmlinuz": b"k"}, {}
-        )
-        with base, kernel:
-            entries = assemble._root_entries(read_recipe("one"), base, kernel, tmp_path)
+        modules = {"usr/lib/modules/6/zfs.ko": b"z", "vmlinuz": b"k"}
+        kernel = archive_of(tmp_path / "kernel.tar", modules)
+        with tarfile.open(base) as base_tar, tarfile.open(kernel) as kernel_tar:
+            entries = assemble._root_entries(read_recipe("one"), base_tar, kernel_tar, tmp_path)
             assert [e.info.name for e in entries] == sorted(e.info.name for e in entries)
             return {e.info.name: e.content for e in entries}
 

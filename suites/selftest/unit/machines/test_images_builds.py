@@ -15,6 +15,7 @@ from threading import Event, Thread, Timer
 
 import pytest
 
+from suites.selftest.unit.base_builds import build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.deadlines import wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
@@ -148,36 +149,21 @@ class TestBase:
         path=Path("one/recipe.toml"),
     )
 
-    def build(
-        self, tmp_path: Path, *, stop: Event | None = None, recipe: Recipe = RECIPE
-    ) -> list[str]:
-        said: list[str] = []
-        with (tmp_path / "keep").open("w") as keep:
-            bases.build_base(
-                recipe,
-                tmp_path,
-                log=tmp_path / "one.log",
-                progress=said.append,
-                stop=stop or Event(),
-                keep=keep.fileno(),
-            )
-        return said
-
     def test_a_failing_build_is_reported_with_the_end_of_its_log(
         self, tools: Path, tmp_path: Path
     ) -> None:
         fake_tool(tools, "mmdebstrap", "seq 100; echo 'E: no such package' >&2; exit 25")
         with pytest.raises(HarnessError, match="E: no such package") as caught:
-            self.build(tmp_path)
+            build_in(tmp_path, self.RECIPE)
         assert "exit code 25" in caught.value.message
-        assert str(tmp_path / "one.log") in caught.value.message
+        assert str(tmp_path / "log") in caught.value.message
         assert "| 50" not in caught.value.message
         assert "tools/images build" in caught.value.hint
 
     def test_a_full_disk_is_named_as_the_reason(self, tools: Path, tmp_path: Path) -> None:
         fake_tool(tools, "mmdebstrap", "echo 'tar: x: No space left on device'; exit 1")
         with pytest.raises(HarnessError, match="make room"):
-            self.build(tmp_path)
+            build_in(tmp_path, self.RECIPE)
 
     def test_a_build_gives_versions_and_says_its_steps(self, tools: Path, tmp_path: Path) -> None:
         status = (
@@ -187,18 +173,18 @@ class TestBase:
         fake_tool(
             tools,
             "mmdebstrap",
-            f"echo 'I: extracting archives...'; echo noise\nprintf '{status}' > {tmp_path}/status",
+            f"echo 'I: extracting archives...'; echo noise\nprintf '{status}' > {tmp_path}/made/status",
         )
-        (step,) = self.build(tmp_path)
+        (step,) = build_in(tmp_path, self.RECIPE)
         assert step.startswith("one: extracting archives (")
-        assert json.loads((tmp_path / "packages.json").read_text()) == {"udev": "257-1"}
+        assert json.loads((tmp_path / "made/packages.json").read_text()) == {"udev": "257-1"}
 
     def test_mmdebstrap_gets_the_mirrors_and_the_hosts_proxy(
         self, tools: Path, tmp_path: Path
     ) -> None:
         fake_tool(tools, "mmdebstrap", f'printf "%s\\n" "$@" > {tmp_path}/said; exit 1')
         with pytest.raises(HarnessError):
-            self.build(tmp_path)
+            build_in(tmp_path, self.RECIPE)
         said = (tmp_path / "said").read_text()
         assert '--aptopt=Acquire::http::Proxy "http://proxy.invalid:3128";' in said
         assert "http://mirror.invalid/debian/ trixie main\n" in said
@@ -214,11 +200,11 @@ class TestBase:
         pins.parent.mkdir(parents=True)
         monkeypatch.setenv("ROOT", str(tmp_path / "root"))
         with pytest.raises(HarnessError):
-            self.build(tmp_path)
+            build_in(tmp_path, self.RECIPE)
         assert not pins.exists()
         assert "-backports" not in (tmp_path / "said").read_text()
         with pytest.raises(HarnessError):
-            self.build(tmp_path, recipe=replace(self.RECIPE, backports=("zfs-linux",)))
+            build_in(tmp_path, replace(self.RECIPE, backports=("zfs-linux",)))
         assert pins.read_text() == bases.preferences("trixie", ("zfs-linux",))
         assert (
             "http://mirror.invalid/debian/ trixie-backports main\n"
@@ -237,7 +223,7 @@ class TestBase:
 
         Thread(target=stop_once_begun).start()
         with pytest.raises(HarnessError, match="stopped"):
-            self.build(tmp_path, stop=stop)
+            build_in(tmp_path, self.RECIPE, stop=stop)
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid.read_text()), 0)
 

@@ -5,7 +5,6 @@ Patches to the modules of a kernel: their parser, their name, and their modules 
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import tarfile
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.base_builds import build_in
+from suites.selftest.unit.base_builds import archive_of, build_in
 from suites.selftest.unit.conftest import fake_tool
 from torture.errors import HarnessError
 from torture.facts.linux.kernels import (
@@ -38,61 +37,49 @@ from torture.machines.images.source_trees import (
 VERSION = "2.4.99-0123456789ab"
 
 
-def member(tar: tarfile.TarFile, name: str, *, link: tuple[bytes, str] | None = None) -> None:
-    info = tarfile.TarInfo(name)
-    if link is None:
-        info.size = len(name)
-        tar.addfile(info, io.BytesIO(name.encode()))
-    else:
-        info.type, info.linkname = link
-        tar.addfile(info)
-
-
 @pytest.fixture
 def archives(tmp_path: Path) -> tuple[Path, Path]:
     """A base, and what a stage leaves that built a kernel's modules and tools."""
-    base, kernel = tmp_path / "base.tar", tmp_path / "kernel.tar"
-    with tarfile.open(base, "w") as tar:
-        member(tar, "./usr/sbin/udevd")
-    with tarfile.open(kernel, "w") as tar:
-        member(tar, "./usr/lib/modules/6/zfs.ko")
-        member(tar, "./vmlinuz")
-        member(tar, "./nas/usr/sbin/zpool")
-        member(tar, "./nas/usr/sbin/zstream")
-        member(tar, "./nas/usr/sbin/zstreamdump", link=(tarfile.LNKTYPE, "./nas/usr/sbin/zstream"))
-        member(tar, "./nas/usr/sbin/zinject", link=(tarfile.SYMTYPE, "./zstream"))
-    return base, kernel
+    tools = ("zpool", "zstream")
+    built = ("usr/lib/modules/6/zfs.ko", "vmlinuz", *(f"nas/usr/sbin/{tool}" for tool in tools))
+    links = {
+        "nas/usr/sbin/zstreamdump": (tarfile.LNKTYPE, "./nas/usr/sbin/zstream"),
+        "nas/usr/sbin/zinject": (tarfile.SYMTYPE, "./zstream"),
+    }
+    return (
+        archive_of(tmp_path / "base.tar", {"usr/sbin/udevd": b""}),
+        archive_of(tmp_path / "kernel.tar", dict.fromkeys(built, b"built"), **links),
+    )
 
 
 @pytest.mark.usefixtures("home")
 def test_the_tools_lie_in_the_root_of_the_nas_and_of_no_other(
     archives: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    with tarfile.open(archives[0]) as base, tarfile.open(archives[1]) as kernel:
-        nas = replace(read_recipe("one"), follows_zfs=True)
-        found = {
-            entry.info.name: entry.info
-            for entry in assemble._root_entries(nas, base, kernel, tmp_path)
-        }
-    with tarfile.open(archives[0]) as base, tarfile.open(archives[1]) as kernel:
-        others = {
-            entry.info.name
-            for entry in assemble._root_entries(read_recipe("one"), base, kernel, tmp_path)
-        }
+    def entries_of(recipe: Recipe) -> dict[str, tarfile.TarInfo]:
+        with tarfile.open(archives[0]) as base, tarfile.open(archives[1]) as kernel:
+            entries = assemble._root_entries(recipe, base, kernel, tmp_path)
+            return {entry.info.name: entry.info for entry in entries}
+
+    one = read_recipe("one")
+    found, others = entries_of(replace(one, follows_zfs=True)), entries_of(one)
     assert "usr/sbin/zpool" in found
     assert found["usr/sbin/zstreamdump"].linkname == "usr/sbin/zstream"
     assert found["usr/sbin/zinject"].linkname == "./zstream"
     assert not any(name.startswith("nas") for name in {*found, *others})
     assert not any("zpool" in name for name in others)
-    assert "usr/lib/modules/6/zfs.ko" in others & found.keys()
+    assert "usr/lib/modules/6/zfs.ko" in others.keys() & found.keys()
 
 
-def test_its_image_says_the_version_that_was_built(tmp_path: Path) -> None:
-    for name in ("nas", "kernel"):
+@pytest.mark.parametrize(("built", "zfs"), [(VERSION, VERSION), ("", "none")])
+def test_its_image_says_the_version_that_was_built_or_none(
+    built: str, zfs: str, tmp_path: Path
+) -> None:
+    for name in ("own", "kernel"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "packages.json").write_text(json.dumps({"kmod": "34"}))
-    found = build._manifest(tmp_path / "nas", tmp_path / "kernel", "6.12", built=VERSION)
-    assert found == {"kmod": "34", "kernel": "6.12", "zfs": VERSION}
+    found = build._manifest(tmp_path / "own", tmp_path / "kernel", "7.3", built=built)
+    assert found == {"kmod": "34", "kernel": "7.3", "zfs": zfs}
 
 
 @pytest.fixture
@@ -230,14 +217,6 @@ def test_a_nas_whose_zfs_does_not_fit_is_refused_and_a_client_has_no_zfs() -> No
 def test_every_kernel_names_scripts_that_are_there() -> None:
     for linux in linux_names():
         assert all(stage.exists() for stage in kernel_of("client", linux=linux).stages)
-
-
-def test_an_image_without_zfs_says_so(tmp_path: Path) -> None:
-    for name in ("client", "kernel"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "packages.json").write_text(json.dumps({"kmod": "34"}))
-    found = build._manifest(tmp_path / "client", tmp_path / "kernel", "7.3")
-    assert found == {"kmod": "34", "kernel": "7.3", "zfs": "none"}
 
 
 @pytest.mark.parametrize(
@@ -438,35 +417,26 @@ def test_other_patches_than_the_named_ones_are_not_built(tools: Path, tmp_path: 
     assert not (tmp_path / "called").exists()
 
 
-def archive_of(folder: Path, *names: str) -> Path:
-    path = folder / "modules.tar"
-    with tarfile.open(path, "w") as tar:
-        for name in ("./release", *names):
-            info = tarfile.TarInfo(name)
-            info.size = len(name)
-            tar.addfile(info, io.BytesIO(name.encode()))
-    return path
-
-
 NETFS = "usr/lib/modules/6.12/kernel/fs/netfs/netfs.ko"
 
 
 def test_patched_modules_take_the_places_of_the_kernels_own(tmp_path: Path) -> None:
-    archive = archive_of(tmp_path, f"./{NETFS}")
+    archive = archive_of(tmp_path / "modules.tar", {"release": b"6.12", NETFS: b"netfs"})
     known = {NETFS, "usr/bin/sh"}
-    assert patched_modules(archive, release="6.12", known=known) == {NETFS: f"./{NETFS}".encode()}
+    assert patched_modules(archive, release="6.12", known=known) == {NETFS: b"netfs"}
 
 
 @pytest.mark.parametrize(
     ("names", "release", "known", "why"),
     [
-        ((f"./{NETFS}",), "6.12.1", {NETFS}, "is not of the kernel"),
-        ((f"./{NETFS}",), "6.12", set[str](), "has no usr/lib"),
+        ((NETFS,), "6.12.1", {NETFS}, "is not of the kernel"),
+        ((NETFS,), "6.12", set[str](), "has no usr/lib"),
         ((), "6.12", {NETFS}, "has no module"),
     ],
 )
 def test_modules_that_do_not_belong_to_the_kernel_are_refused(
     names: tuple[str, ...], release: str, known: set[str], why: str, tmp_path: Path
 ) -> None:
+    archive = archive_of(tmp_path / "modules.tar", dict.fromkeys(("release", *names), b"built"))
     with pytest.raises(HarnessError, match=why):
-        patched_modules(archive_of(tmp_path, *names), release=release, known=known)
+        patched_modules(archive, release=release, known=known)

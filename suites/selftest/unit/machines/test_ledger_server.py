@@ -18,12 +18,11 @@ from typing import Any, cast
 import libvirt
 import pytest
 
+from suites.selftest.unit.machines.test_domains import SPEC
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.ledger import STOP, Begin, Cut, Done, End, Hello, parse_ledger, reply_to
-from torture.machines.host.abilities import Accelerator
 from torture.machines.lab import machine as machine_module
 from torture.machines.lab.agent import StartRefused, StateFault, fault_of_state
-from torture.machines.lab.domains import MachineSpec
 from torture.machines.lab.ledger_server import LedgerServer
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.saved_states import WarmStates
@@ -189,16 +188,6 @@ SILENT = DeadlineExceeded("the guest agent of nas did not answer within 60 s")
 DAMAGED = StartRefused("nas does not resume", refusal="operation failed: image magic is incorrect")
 NAME_TAKEN = StartRefused(
     "nas does not resume", refusal="operation failed: domain 'nas' is already being removed"
-)
-SPEC = MachineSpec(
-    name="nas",
-    kernel=Path("/i/vmlinuz"),
-    initrd=Path("/i/initrd"),
-    root_image=Path("/i/root.sqfs"),
-    command_line="quiet",
-    memory_mib=768,
-    accelerator=Accelerator.TCG,
-    console_log=Path("/c/console.log"),
 )
 
 

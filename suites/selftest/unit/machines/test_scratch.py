@@ -272,6 +272,11 @@ def age(folder: Path, days: float) -> None:
     os.utime(folder, (then, then))
 
 
+@pytest.fixture
+def folders(tmp_path: Path) -> PreparedFolders:
+    return PreparedFolders(tmp_path)
+
+
 def test_a_folder_is_made_once(tmp_path: Path) -> None:
     made: list[Path] = []
 
@@ -287,7 +292,7 @@ def test_a_folder_is_made_once(tmp_path: Path) -> None:
     assert (tmp_path / "prepared").stat().st_mode & 0o777 == 0o700
 
 
-def test_others_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
+def test_others_wait_for_the_one_that_makes_it(folders: PreparedFolders) -> None:
     begun, go_on, made = threading.Event(), threading.Event(), []
 
     def make(folder: Path) -> None:
@@ -295,7 +300,6 @@ def test_others_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
         go_on.wait(10)
         made.append(folder)
 
-    folders = PreparedFolders(tmp_path)
     threads = [
         threading.Thread(target=folders.ensure, args=("a",), kwargs={"make": make}) for _ in "ab"
     ]
@@ -308,8 +312,7 @@ def test_others_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
     assert len(made) == 1
 
 
-def test_one_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_one_that_could_not_be_made_is_not_there(tmp_path: Path, folders: PreparedFolders) -> None:
 
     def fail(folder: Path) -> None:
         content(folder)
@@ -329,8 +332,7 @@ def test_leftovers_of_a_killed_maker_are_removed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"a"}
 
 
-def test_a_folder_of_no_use_is_made_again(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_a_folder_of_no_use_is_made_again(tmp_path: Path, folders: PreparedFolders) -> None:
     folders.ensure("a", make=content)
     folders.forget("a")
     assert not (tmp_path / "a").exists()
@@ -338,42 +340,39 @@ def test_a_folder_of_no_use_is_made_again(tmp_path: Path) -> None:
     assert folders.ensure("a", make=content).exists()
 
 
-def test_folders_unused_for_long_are_removed_when_another_is_made(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_folders_unused_for_long_are_removed_when_another_is_made(
+    tmp_path: Path, folders: PreparedFolders
+) -> None:
     for key, days in (("old", 15.0), ("young", 13.0)):
         age(folders.ensure(key, make=content), days)
     folders.ensure("new", make=content)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"young", "new"}
 
 
-def test_a_use_is_a_use(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_a_use_is_a_use(folders: PreparedFolders) -> None:
     age(folders.ensure("old", make=content), 15)
     folders.ensure("old", make=content)
     assert folders.ensure("new", make=content).parent.joinpath("old").exists()
 
 
 def test_the_last_used_stay_when_room_is_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: PreparedFolders
 ) -> None:
     monkeypatch.setattr(saved_states, "_BYTES_MAX", 2500)
-    folders = PreparedFolders(tmp_path)
     for key, days in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
         age(folders.ensure(key, make=content), days)
     folders.ensure("new", make=content)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"a", "b", "new"}
 
 
-def test_entries_in_use_stay(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_entries_in_use_stay(tmp_path: Path, folders: PreparedFolders) -> None:
     age(folders.ensure("old", make=content), 15)
     with locked(tmp_path / "old.lock", deadline_s=1):
         folders.ensure("new", make=content)
     assert (tmp_path / "old").exists()
 
 
-def test_one_that_is_being_made_is_no_leftover(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_one_that_is_being_made_is_no_leftover(folders: PreparedFolders) -> None:
 
     def make(folder: Path) -> None:
         folders.ensure("other", make=content)
@@ -388,8 +387,9 @@ def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
         PreparedFolders(tmp_path / "file").ensure("a", make=content)
 
 
-def test_files_in_use_stay_when_another_trial_forgets_them(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_files_in_use_stay_when_another_trial_forgets_them(
+    tmp_path: Path, folders: PreparedFolders
+) -> None:
     with folders.used("a", make=content) as used:
         folders.forget("a")
         assert (used / "state").read_bytes() == bytes(1000)
@@ -399,9 +399,8 @@ def test_files_in_use_stay_when_another_trial_forgets_them(tmp_path: Path) -> No
 
 
 def test_files_forgotten_before_they_are_linked_are_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: PreparedFolders
 ) -> None:
-    folders = PreparedFolders(tmp_path)
     ensure, forgotten = folders.ensure, [True, True, False]
 
     def ensured(key: str, *, make: Callable[[Path], None]) -> Path:
@@ -419,8 +418,9 @@ def test_files_forgotten_before_they_are_linked_are_made_again(
     assert {path.name for path in tmp_path.iterdir()} == {"a.lock"}
 
 
-def test_links_of_a_killed_trial_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
-    folders = PreparedFolders(tmp_path)
+def test_links_of_a_killed_trial_are_removed_and_those_in_use_are_not(
+    folders: PreparedFolders,
+) -> None:
     with folders.used("a", make=content) as killed, folders.used("a", make=content) as used:
         age(killed, 0.1)
         folders.ensure("b", make=content)

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import usual_cell
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.night.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from suites.selftest.unit.report import test_report_unresolved as origins
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.features.night.merge import (
     BEFORE,
+    Remember,
+    merge_night,
     move_baseline,
     night_before,
     read_night,
@@ -26,8 +29,10 @@ from torture.features.night.merge import (
 )
 from torture.features.night.plan import Plan, seed_of_night
 from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import TRIALS_FILE
 from torture.records.record.specs import TrialSpec, drawn_again
 from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.plan.draw import draw_trials
 
@@ -221,3 +226,29 @@ def test_an_old_night_is_noticed(begun: str, expected: str, tmp_path: Path) -> N
 
 def test_no_night_at_all_is_noticed(tmp_path: Path) -> None:
     assert "no sound night is remembered" in warning_of_age(tmp_path / "x", now=NOW, days=2)
+
+
+# A night counts as the page does: no replay stands for a cut, and walks alone have an alarm.
+
+
+def test_a_replay_does_not_stand_for_a_trial_that_a_night_still_owes(tmp_path: Path) -> None:
+    plan = Plan(cells=origins.CELLS, shards=2, trials=1, seed=5)
+    file = origins.replay_run(tmp_path, "later", origins.REPLAYED) / TRIALS_FILE
+    found = [record.trial for record in read_records(file).live]
+    assert sum(gap.missing for gap in plan.gaps(found)) == len(origins.CELLS)
+
+
+def test_a_night_of_walks_alone_has_its_alarm(tmp_path: Path) -> None:
+    pytest.importorskip("torture.features.walk")
+    from suites.selftest.unit.walk.test_report_counted import walk
+
+    write_run(tmp_path / "shards" / "one", [walk(lost=7), walk(seed=2)])
+    night = merge_night(
+        artifacts=tmp_path / "shards",
+        plan=None,
+        last=tmp_path / "last",
+        site=tmp_path / "site",
+        remember=Remember.NONE,
+    )
+    assert any("1 trial was worse than theory guarantees" in one for one in night.complaints)
+    assert not any("No conclusive trial" in one for one in night.complaints)

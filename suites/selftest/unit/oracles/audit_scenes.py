@@ -1,7 +1,8 @@
 """Scenes of the audit's tests: a recording in words, one step after the other.
 
 A step is `[name=]verb [content] [options]`. `lost=write data on b at 8` writes to disk b at 8 MiB,
-and is `lost` from there on. A place or length is in MiB, `8K` in KiB, `512B` in bytes. The verbs:
+and is `lost` from there on. A place or length is in MiB, `8K` in KiB, `512B` in bytes, or their sum:
+`8+512B`. The verbs:
 
 - `write` and `submit`, with a content, and perhaps `fua`;
 - `flush`, `flush b`, `failing flush`, `flush begins`; `end NAME` and `fail NAME` of a submission;
@@ -23,12 +24,31 @@ from itertools import pairwise
 from typing import Any
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
+from torture.facts.axes.sync import Sync
 from torture.facts.evidence.requests import BlockRequest, FileRequest
+from torture.oracles.audit.invariants import Invariant
 
 _CONTENTS = {"data": BLOCK, "metadata": METADATA, "zil": zil_block(), "label": label()}
 
 Accused = Callable[[Story], Sequence[int]]
 """The events, or the places in bytes, that the audit of a story accuses."""
+
+
+def accused_of(
+    invariant: Invariant, *, sync: Sync = Sync.STANDARD, has_others: bool = False
+) -> Accused:
+    """By findings of this kind: the event of each, and the writes that it needs.
+
+    `has_others`: there may be findings of other kinds.
+    """
+
+    def accused(story: Story) -> list[int]:
+        found = story.findings(sync=sync)
+        own = [finding for finding in found if finding.invariant is invariant]
+        assert has_others or own == found
+        return [event for finding in own for event in (finding.event, *finding.uncovered)]
+
+    return accused
 
 
 Verbs = Mapping[str, Callable[..., Any]]
@@ -130,6 +150,8 @@ _UNITS = {"K": 1 << 10, "B": 1}
 
 
 def _bytes(words: str) -> int:
+    if "+" in words:
+        return sum(map(_bytes, words.split("+")))
     unit = _UNITS.get(words[-1])
     return int(words) << 20 if unit is None else int(words[:-1]) * unit
 

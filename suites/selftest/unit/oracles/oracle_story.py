@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Ledger, OperationKind
+from suites.selftest.unit.good_evidence import BLOCK_BYTES, begun, readback_of
+from torture.facts.evidence.ledger import Cut, Done, Event, Ledger, OperationKind
 from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.judgement import Findings
-
-BLOCK_BYTES = 4096
 
 
 class Story:
@@ -21,27 +20,13 @@ class Story:
         self.tears_sectors = tears_sectors
         self.events: list[Event] = []
 
-    def begin(
-        self,
-        kind: str,
-        seq: int,
-        *blocks: int,
-        file: int = 0,
-        size: int = 0,
-        writer: int = 0,
-        sectors: range = range(8),
-    ) -> Story:
-        begin = Begin(
-            t_ms=self._now_ms(),
-            seq=seq,
-            writer=writer,
-            kind=OperationKind(kind),
-            file=file,
-            blocks=blocks,
-            size_blocks=size or len(blocks),
-            sectors=sectors,
+    def begin(self, word: str, seq: int, *blocks: int, size: int = 0, **more: Any) -> Story:
+        """`more`: its writer, file and sectors, of each the first or all."""
+        size_blocks = size or len(blocks)
+        kind = OperationKind(word)
+        self.events.append(
+            begun(self._now_ms(), seq, kind, blocks=blocks, size_blocks=size_blocks, **more)
         )
-        self.events.append(begin)
         return self
 
     def done(self, seq: int) -> Story:
@@ -56,15 +41,9 @@ class Story:
         return self
 
     def finds(self, *files: Any, temporaries: tuple[Any, ...] = (), **more: Any) -> Findings:
-        document: dict[str, Any] = {
-            "mode": self.mode,
-            "trial": 7,
-            "looked": 9,
-            "files": [self._file(at, blocks) for at, blocks in enumerate(files)],
-            "temporaries": [self._file(0, blocks) for blocks in temporaries],
-            "unexpected": [],
-            "complete": True,
-        }
+        seen = [self._file(at, blocks) for at, blocks in enumerate(files)]
+        beside = [self._file(0, blocks) for blocks in temporaries]
+        document = readback_of(seen, looked=9, mode=self.mode) | {"temporaries": beside}
         ledger = Ledger(events=tuple(self.events))
         readback = parse_readback(json.dumps(document | more))
         return consult(ledger, readback, cut_ms=ledger.cut_ms, tears_sectors=self.tears_sectors)

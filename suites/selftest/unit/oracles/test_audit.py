@@ -22,7 +22,7 @@ from suites.selftest.unit.audit_story import (
     zil_block,
 )
 from suites.selftest.unit.made_records import trial_record
-from suites.selftest.unit.oracles.audit_scenes import Accused, Stage
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs, accused_of
 from torture.choices.experiments.protocol import Sight
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, Phase
@@ -32,21 +32,6 @@ from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.scoring.detection import seen_by
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"
-
-
-def accused_of(invariant: Invariant) -> Accused:
-    """By findings of nothing else: the event of each, and the writes that it needs."""
-
-    def accused(story: Story) -> list[int]:
-        found = story.findings()
-        assert {finding.invariant for finding in found} <= {invariant}
-        return [event for finding in found for event in (finding.event, *finding.uncovered)]
-
-    return accused
-
-
-def unacknowledgeable(event: int, *uncovered: int) -> list[Finding]:
-    return [Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=event, uncovered=uncovered)]
 
 
 @pytest.mark.parametrize("name", json.loads(RECORDED.read_text()))
@@ -134,30 +119,19 @@ ACKNOWLEDGED = {
         "begin 1, write data, flush, write uberblock:5, seen=done 1, flush, begin 2, "
         "write uberblock:6, flush, done 2, accuses seen"
     ),
+    "another writer's flush may have committed all that an operation settles": (
+        "begin 1 lazy-transaction, done 1, write zil, flush, settle 2, done 2, accuses, "
+        "begin 3 lazy-transaction, done 3, settle 4, unfounded=done 4, accuses unfounded"
+    ),
 }
 
 
 @pytest.mark.parametrize("scene", ACKNOWLEDGED.values(), ids=ACKNOWLEDGED)
 def test_an_acknowledged_operation_is_durable(scene: str, story: Story) -> None:
-    Stage(story, accused=accused_of(Invariant.ACKNOWLEDGED_IS_DURABLE)).play(scene)
-    assert story.audited()[1] == scene.count("done")
-
-
-def test_another_writers_flush_may_have_committed_all_that_an_operation_settles(
-    story: Story,
-) -> None:
-    story.begins(1, kind="lazy-transaction")
-    story.is_done(1)
-    story.write(zil_block())
-    story.flush()
-    story.begins(2, kind="transaction", settle=True)
-    story.is_done(2)
-    assert story.findings() == []
-    story.begins(3, kind="lazy-transaction")
-    story.is_done(3)
-    story.begins(4, kind="transaction", settle=True)
-    unfounded = story.is_done(4)
-    assert story.findings() == unacknowledgeable(unfounded)
+    """With `settle` for an operation that makes all before it durable."""
+    verbs: Verbs = {"settle": lambda seq: story.begins(int(seq), kind="transaction", settle=True)}
+    Stage(story, accused=accused_of(Invariant.ACKNOWLEDGED_IS_DURABLE), verbs=verbs).play(scene)
+    assert story.audited()[1] == scene.count("done") - scene.count("lazy")
 
 
 @pytest.mark.parametrize(("what", "writer"), [({"settle": True}, 1), ({"settle": 1}, 0), ({}, 0)])
@@ -170,7 +144,8 @@ def test_only_a_settling_operation_looks_back_and_at_its_own_writer(
     line = {"seq": 2, "writer": writer, "op": "transaction", "file": 0, "blocks": [], "size": 0}
     story.says(event="begin", what=what, **line)
     unfounded = story.is_done(2)
-    assert story.findings() == unacknowledgeable(unfounded)
+    wanted = Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=unfounded, uncovered=())
+    assert story.findings() == [wanted]
 
 
 def test_with_sync_disabled_no_acknowledgement_is_audited(story: Story) -> None:
@@ -342,52 +317,36 @@ def taking(pool: Story) -> list[int]:
     return [x.event for x in pool.findings() if x.invariant is Invariant.TRIMMED_IS_FREE]
 
 
-def test_the_log_must_not_be_trimmed_before_its_group_is_committed(pool: Story) -> None:
-    pool.write(log_block((0, 512)), offset=8 * MIB)
-    early = [
-        pool.trim(offset=8 * MIB + 512, length=512),
-        pool.zero(offset=0, length=8 * MIB + 1),
-    ]
-    committed(pool, TXG - 1)
-    early.append(pool.trim(offset=8 * MIB, length=MIB))
-    committed(pool, TXG)
-    pool.trim(offset=8 * MIB, length=MIB)
-    assert taking(pool) == [early[0], early[1], early[2]]
+MERGED = bytearray(log_block((0, 512)))
+struct.pack_into("<Q", MERGED, 184 + 16, TXG + 5)
+LOGS = {
+    "log": log_block((0, 512)),
+    "empty-log": log_block(),
+    "merged-logs": log_block((0, 512)) + MERGED,
+    "split-log": log_block((0, 512), is_split=True),
+}
+TRIMS = {
+    "the log must not be trimmed before its group is committed": (
+        f"write log at 8, one=trim 512B at 8+512B, two=zero 8+1B at 0, commit {TXG - 1}, "
+        f"three=trim 1 at 8, commit {TXG}, trim 1 at 8, accuses one two three"
+    ),
+    "a trim beside the log is no finding": (
+        "write log at 8, trim 1 at 7, trim 1 at 8+4K, trim 1 at 8 on b, trim 0 at 8, accuses"
+    ),
+    "the log of a committed group and one without records may be trimmed": (
+        f"commit {TXG}, write log at 8, write empty-log at 9, trim 2 at 8, accuses"
+    ),
+    "of merged blocks the one that is free first counts": (
+        f"write merged-logs at 8, commit {TXG}, trim 2 at 8, accuses"
+    ),
+    "with a split log block no trim is reported": "write split-log at 8, trim 1 at 8, accuses",
+}
 
 
-@pytest.mark.parametrize(
-    ("offset", "length", "disk"),
-    [(7 * MIB, MIB, 0), (8 * MIB + 4096, MIB, 0), (8 * MIB, MIB, 1), (8 * MIB, 0, 0)],
-)
-def test_a_trim_beside_the_log_is_no_finding(
-    pool: Story, offset: int, length: int, disk: int
-) -> None:
-    pool.write(log_block((0, 512)), offset=8 * MIB)
-    pool.trim(offset=offset, length=length, disk=disk)
-    assert taking(pool) == []
-
-
-def test_the_log_of_a_committed_group_and_one_without_records_may_be_trimmed(pool: Story) -> None:
-    committed(pool, TXG)
-    pool.write(log_block((0, 512)), offset=8 * MIB)
-    pool.write(log_block(), offset=9 * MIB)
-    pool.trim(offset=8 * MIB, length=2 * MIB)
-    assert taking(pool) == []
-
-
-def test_of_merged_blocks_the_one_that_is_free_first_counts(pool: Story) -> None:
-    late = bytearray(log_block((0, 512)))
-    struct.pack_into("<Q", late, 184 + 16, TXG + 5)
-    pool.write(log_block((0, 512)) + late, offset=8 * MIB)
-    committed(pool, TXG)
-    pool.trim(offset=8 * MIB, length=2 * MIB)
-    assert taking(pool) == []
-
-
-def test_with_a_split_log_block_no_trim_is_reported(pool: Story) -> None:
-    pool.write(log_block((0, 512), is_split=True), offset=8 * MIB)
-    pool.trim(offset=8 * MIB, length=MIB)
-    assert taking(pool) == []
+@pytest.mark.parametrize("scene", TRIMS.values(), ids=TRIMS)
+def test_a_trim_takes_no_block_of_the_log_that_is_needed(scene: str, pool: Story) -> None:
+    commit: Verbs = {"commit": lambda txg: committed(pool, int(txg))}
+    Stage(pool, accused=taking, contents=LOGS, verbs=commit).play(scene)
 
 
 @pytest.mark.parametrize(

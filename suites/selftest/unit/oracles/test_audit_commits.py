@@ -30,10 +30,7 @@ from vmimages.client.load.blocks import Encoder
 def test_a_nas_that_never_commits_is_detected_by_its_acknowledgements(story: Story) -> None:
     story.write(BLOCK)
     for number in range(1, 20):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        last = story.is_done(number, later_ms=500)
+        last = story.acknowledges(number, later_ms=500)
     late = [find for find in story.findings() if find.invariant is Invariant.TXG_IS_IN_TIME]
     assert len(late) == 1, "said once, not at every acknowledgement"
     assert late[0].event <= last
@@ -43,19 +40,13 @@ def test_a_nas_that_never_commits_is_detected_by_its_acknowledgements(story: Sto
 def test_a_nas_that_is_set_to_wait_is_late_later(story: Story, late_ms: int, is_late: bool) -> None:
     story.write(BLOCK)
     for number in range(1, 21):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        story.is_done(number, later_ms=500)
+        story.acknowledges(number, later_ms=500)
     assert bool(story.findings_of_groups(late_ms=late_ms)) is is_late
 
 
 def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
     for number in range(1, 40):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        story.is_done(number, later_ms=500)
+        story.acknowledges(number, later_ms=500)
         if number % 10 == 0:
             story.write(METADATA)
             story.flush()
@@ -66,10 +57,7 @@ def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
 def test_a_pause_of_the_nas_is_no_delay(story: Story) -> None:
     """A NAS that was stopped for a minute had no client to acknowledge operations to."""
     for number in (1, 2, 3):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        story.is_done(number, later_ms=60_000)
+        story.acknowledges(number, later_ms=60_000)
     assert story.findings() == []
 
 

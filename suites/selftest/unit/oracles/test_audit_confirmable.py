@@ -117,13 +117,6 @@ def test_a_request_without_a_later_acknowledgement_is_cut_at_its_completion(
     assert choice.event == choice.finding.event == block + 1
 
 
-def acknowledged_in_between(story: Story, operation: int) -> int:
-    """An operation that is acknowledged correctly, and whose flush covers only its own block."""
-    story.begins(operation)
-    story.write(zil_block(), fua=True)
-    return story.is_done(operation)
-
-
 CHOICES = {
     "of several the last one is chosen": (
         "begin 2, write zil, done 2, flush, begin 3, write zil, done 3, flush, "
@@ -142,6 +135,10 @@ CHOICES = {
         "write data, early=submit uberblock:5, write=ask 1, answer write, "
         "begin 2, write zil fua, done 2, accuses early"
     ),
+    "a request is made up for when all of it is": (
+        "write=ask 1 double, answer write, write log fua, begin 2, write zil fua, done 2, "
+        "rest=write rest-of-log fua, begin 3, write zil fua, done 3, accuses rest"
+    ),
     "a commit makes up for a request": (
         "write=ask 1, answer write, begin 2, write zil fua, done 2, "
         "commit=write uberblock:5 fua, begin 3, write zil fua, done 3, accuses commit"
@@ -152,25 +149,19 @@ CHOICES = {
 @pytest.mark.parametrize("scene", CHOICES.values(), ids=CHOICES)
 def test_the_cut_with_the_surest_loss_is_chosen(scene: str, story: Story) -> None:
     sync = Sync.ALWAYS if "ask" in scene else Sync.STANDARD
-    logs = {"log": log_block((MIB, 4096)), "later-log": log_block((2 * MIB, 4096))}
+    places = {"log": MIB, "rest-of-log": MIB + 4096, "later-log": 2 * MIB}
+    logs = {name: log_block((place, 4096)) for name, place in places.items()}
     Stage(story, accused=lambda story: [made(story, sync=sync).event], contents=logs).play(scene)
 
 
 def test_an_older_log_block_does_not_make_up_for_a_request(story: Story) -> None:
     story.write(log_block((MIB, 4096)), fua=True)
     story.completes(story.client_writes(MIB))
-    acknowledged_in_between(story, 2)
+    story.begins(2)
+    story.write(zil_block(), fua=True)
+    story.is_done(2)
     choice = made(story, sync=Sync.ALWAYS)
     assert choice.event == len(story.events) - 1, "that is the drawn cut"
-
-
-def test_a_request_is_made_up_for_when_all_of_it_is(story: Story) -> None:
-    story.completes(story.client_writes(MIB, length=1024))
-    story.write(log_block((MIB, 512)), fua=True)
-    between = acknowledged_in_between(story, 2)
-    story.write(log_block((MIB + 512, 512)), fua=True)
-    acknowledged_in_between(story, 3)
-    assert made(story, sync=Sync.ALWAYS).event == between + 1
 
 
 def test_a_surviving_client_confirms_no_request(story: Story) -> None:

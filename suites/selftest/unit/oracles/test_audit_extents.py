@@ -21,12 +21,6 @@ def taken(story: Story) -> list[int]:
     return [x.event for x in story.findings() if x.invariant is Invariant.EXTENT_IS_KEPT]
 
 
-def committed(story: Story, txg: int) -> None:
-    story.flush()
-    story.write(uberblock(txg))
-    story.flush()
-
-
 KEPT = {
     "groups count by their numbers and empty ones write no uberblock": (
         "write data at 1, write data at 2, group 5, write data at 1, group 8, "
@@ -60,6 +54,19 @@ KEPT = {
     "a trim of blocks that the group under way wrote is found": (
         "write data at 1, trim=trim 512B at 1, group 5, accuses trim"
     ),
+    "blocks of the last group must not be overwritten": (
+        "write data at 1 on b, group 5, over=write metadata at 1+15K+512B on b, group 6, "
+        "accuses over"
+    ),
+    "nor those of the group before": (
+        "write data at 1 on b, group 5, group 6, over=write metadata at 1+15K+512B on b, group 7, "
+        "accuses over"
+    ),
+    "a trim larger than all written blocks is found": (
+        "write data at 3, group 5, trim 64 at 4, trim 3 at 0, trim 64 at 0 on b, "
+        "trim=trim 3+512B at 0, group 6, accuses trim, "
+        "group 7, trim 64 at 0, group 8, accuses trim"
+    ),
     "zeroes over a kept block are found": (
         "write data at 1, group 5, zeroes=zero 512B at 1, group 7, accuses zeroes"
     ),
@@ -72,33 +79,6 @@ def test_a_block_is_kept_for_two_groups(scene: str, story: Story) -> None:
     Stage(story, accused=taken, contents=LOGS).play(scene)
 
 
-@pytest.mark.parametrize("groups_later", [1, 2])
-def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
-    story: Story, groups_later: int
-) -> None:
-    story.write(BLOCK, offset=MIB, disk=1)
-    for txg in range(groups_later):
-        committed(story, txg + 5)
-    overwrites = story.write(METADATA, offset=MIB + len(BLOCK) - 512, disk=1)
-    committed(story, groups_later + 5)
-    assert taken(story) == [overwrites]
-
-
-def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
-    story.write(BLOCK, offset=3 * MIB)
-    committed(story, 5)
-    story.trim(offset=4 * MIB, length=64 * MIB)
-    story.trim(offset=0, length=3 * MIB)
-    story.trim(offset=0, length=64 * MIB, disk=1)
-    trim = story.trim(offset=0, length=3 * MIB + 512)
-    committed(story, 6)
-    assert taken(story) == [trim]
-    committed(story, 7)
-    story.trim(offset=0, length=64 * MIB)
-    committed(story, 8)
-    assert taken(story) == [trim]
-
-
 @pytest.mark.parametrize(("born", "is_taken"), [(8, True), (6, True), (5, True), (4, False)])
 def test_a_trim_of_data_that_the_log_points_to_is_found_before_their_group_ends(
     story: Story, born: int, *, is_taken: bool
@@ -107,7 +87,8 @@ def test_a_trim_of_data_that_the_log_points_to_is_found_before_their_group_ends(
     story.write(pointing((0, pointer(FIRST_BLOCK, txg=born))))
     trim = story.trim(offset=FIRST_BLOCK, length=512)
     story.flush()
-    committed(story, 7)
+    story.write(uberblock(7))
+    story.flush()
     assert taken(story) == ([trim] if is_taken else [])
 
 

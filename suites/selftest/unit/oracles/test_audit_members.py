@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock, zil_block
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs, accused_of
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Kind, RecordedDisk
 from torture.oracles.audit import disk_writes
@@ -33,69 +34,65 @@ def story(tmp_path: Path) -> Story:
     return story
 
 
-def uberblocks(story: Story, *, txg: int) -> list[int]:
-    return [story.write(uberblock(txg), offset=area + UBERBLOCK_AT + txg * 1024) for area in AREAS]
+def uberblocks(story: Story, *areas: int, txg: int) -> list[int]:
+    places = [area + UBERBLOCK_AT + txg * 1024 for area in areas or AREAS]
+    return [story.write(uberblock(txg), offset=place) for place in places]
 
 
 def labels(story: Story, *which: int) -> list[int]:
     return [story.write(label(), offset=AREAS[place] + LABEL_AT) for place in which]
 
 
-def accused(story: Story) -> dict[int, tuple[int, ...]]:
-    return {
-        finding.event: finding.uncovered
-        for finding in story.findings()
-        if finding.invariant is Invariant.LABELS_TAKE_TURNS
+TURNS = {
+    "a configuration that is written in order is no finding": (
+        "label 0, label 2, flush, uberblocks 5, flush, label 1, label 3, flush, "
+        "label 0, label 2, flush, uberblocks 6, flush, label 1, label 3, accuses"
+    ),
+    "an uberblock before the labels are covered is found": (
+        "x=label 0, y=label 2, a=uberblock 5 0, b=uberblock 5 1, c=uberblock 5 2, d=uberblock 5 3, "
+        "accuses a x y b x y c x y d x y"
+    ),
+    "a second label before the uberblocks are covered is found": (
+        "a=uberblock 5 0, b=uberblock 5 1, c=uberblock 5 2, d=uberblock 5 3, "
+        "wrong=label 1, accuses wrong a b c d"
+    ),
+    "so is a fourth label": (
+        "a=uberblock 5 0, b=uberblock 5 1, c=uberblock 5 2, d=uberblock 5 3, "
+        "wrong=label 3, accuses wrong a b c d"
+    ),
+    "a first label, of the next group, waits for nothing": "uberblocks 5, label 0, accuses",
+    "nor does a third one": "uberblocks 5, label 2, accuses",
+    "another disk's labels, of which fewer may be known, are not this one's": (
+        "uberblocks 5, label 1 1, accuses"
+    ),
+    "uberblocks of a disk that is not in the pool yet, written beside its labels, end no group": (
+        "label 0, label 1, label 2, label 3, uberblocks 0, accuses, "
+        "flush, x=label 0, y=label 2, a=uberblock 5 0, b=uberblock 5 1, c=uberblock 5 2, "
+        "d=uberblock 5 3, accuses a x y b x y c x y d x y"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", TURNS.values(), ids=TURNS)
+def test_labels_and_uberblocks_take_turns(scene: str, story: Story) -> None:
+    """With a `label` and an `uberblock` at one of the four places, and `uberblocks` at all."""
+
+    def write_label(place: str, disk: str = "0") -> int:
+        return story.write(label(), offset=AREAS[int(place)] + LABEL_AT, disk=int(disk))
+
+    verbs: Verbs = {
+        "label": write_label,
+        "uberblock": lambda txg, place: uberblocks(story, AREAS[int(place)], txg=int(txg))[0],
+        "uberblocks": lambda txg: uberblocks(story, txg=int(txg))[0],
     }
-
-
-def test_a_configuration_that_is_written_in_order_is_no_finding(story: Story) -> None:
-    for txg in (5, 6):
-        labels(story, 0, 2)
-        story.flush()
-        uberblocks(story, txg=txg)
-        story.flush()
-        labels(story, 1, 3)
-        story.flush()
-    assert accused(story) == {}
-
-
-def test_an_uberblock_before_the_labels_are_covered_is_found(story: Story) -> None:
-    early = labels(story, 0, 2)
-    first, *others = uberblocks(story, txg=5)
-    assert accused(story) == dict.fromkeys((first, *others), tuple(early))
-
-
-@pytest.mark.parametrize("place", [1, 3])
-def test_a_second_or_fourth_label_before_the_uberblocks_are_covered_is_found(
-    story: Story, place: int
-) -> None:
-    early = uberblocks(story, txg=5)
-    [wrong] = labels(story, place)
-    assert accused(story) == {wrong: tuple(early)}
-
-
-@pytest.mark.parametrize("place", [0, 2])
-def test_a_first_or_third_label_waits_for_nothing(story: Story, place: int) -> None:
-    """It belongs to the next transaction group, so it need not wait for this group's uberblock."""
-    uberblocks(story, txg=5)
-    labels(story, place)
-    assert accused(story) == {}
+    Stage(story, accused=accused_of(Invariant.LABELS_TAKE_TURNS), verbs=verbs).play(scene)
 
 
 def test_with_fewer_than_four_known_labels_nothing_is_reported(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
-    story.write(uberblock(4), offset=AREAS[0] + UBERBLOCK_AT)
-    story.write(uberblock(4), offset=AREAS[2] + UBERBLOCK_AT)
+    uberblocks(story, AREAS[0], AREAS[2], txg=4)
     labels(story, 1, 2)
-    assert accused(story) == {}
-
-
-def test_another_disks_labels_are_not_this_ones(story: Story) -> None:
-    """Which label it is may be known of one disk and not of another."""
-    uberblocks(story, txg=5)
-    story.write(label(), offset=AREAS[1] + LABEL_AT, disk=1)
-    assert accused(story) == {}
+    assert Invariant.LABELS_TAKE_TURNS not in {one.invariant for one in story.findings()}
 
 
 def test_a_probe_of_a_label_needs_no_flush(story: Story) -> None:
@@ -154,16 +151,6 @@ def test_a_partition_table_counts_in_the_disks_logical_sectors(
     event = story.events[story.write(bytes(length), offset=place % disk.size)]
     assert not is_partition_table(event, disk)
     assert is_partition_table(event, replace(disk, sector=4096, physical_sector=4096))
-
-
-def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story: Story) -> None:
-    """All four labels and uberblocks are written side by side then, of transaction group 0."""
-    labels(story, 0, 1, 2, 3)
-    uberblocks(story, txg=0)
-    assert story.findings() == []
-    story.flush()
-    labels(story, 0, 2)
-    assert dict.fromkeys(uberblocks(story, txg=5)).keys() == accused(story).keys()
 
 
 def test_a_waived_invariant_is_checked_before_its_event(story: Story) -> None:

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
-from suites.selftest.unit.oracles.audit_scenes import Stage
+from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.events import Kind
 from torture.oracles.audit.at_risk import AtRisk, Returned, returns_in
-from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.invariants import Invariant
 from vmimages.client.load.blocks import Encoder
 
 MS = 1_000_000
@@ -100,80 +99,44 @@ def test_unreadable_lines_are_ignored(junk: list[bytes], tmp_path_factory: objec
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
-def promised(story: Story, *, flushed_before: bool) -> tuple[int, int]:
-    """An operation whose block of the log is covered before its call returned, or shortly after."""
+RETURNS = {
+    "a block that was covered after the return is found": (
+        "write=write 1, later 5, return, later 5, flush, later 10, done=tell, accuses done write"
+    ),
+    "one that was covered before is not": (
+        "write 1, flush, later 5, return, later 15, tell, accuses"
+    ),
+    "a transaction group since vouches for it": (
+        "write 1 on b, write uberblock:22, flush, later 5, return, later 5, flush b, tell, accuses"
+    ),
+    "a block written after the return is not due": (
+        "write 1, flush, later 5, return, later 5, write 1, flush, tell, accuses"
+    ),
+    "between the clock bounds, within which the flush ends, nothing is reported": (
+        "write 1, later 5, return, flush, tell, accuses"
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", RETURNS.values(), ids=RETURNS)
+def test_the_log_of_an_operation_is_covered_when_its_call_returns(scene: str, story: Story) -> None:
+    """With `return` for the return of its call, and `tell` for the line that reports it."""
+    returned_ms: list[float] = []
+
+    def late(story: Story) -> list[int]:
+        found = story.audit_of_all(sync=Sync.ALWAYS).findings
+        own = [one for one in found if one.invariant is Invariant.RETURNED_IS_DURABLE]
+        return [event for one in own for event in (one.event, *one.uncovered)]
+
+    verbs: Verbs = {
+        "return": lambda: returned_ms.append(returned_now(story)),
+        "tell": lambda: sends(story, event="done", seq=1, returned_ms=returned_ms[0]),
+    }
     acquainted(story)
     asked(story, 1)
-    block = story.write(block_of(1))
-    if flushed_before:
-        story.flush()
-    story.now_ns += 5 * MS
-    returned_ms = returned_now(story)
-    story.now_ns += 5 * MS
-    if not flushed_before:
-        story.flush()
-    story.now_ns += 10 * MS
-    return block, sends(story, event="done", seq=1, returned_ms=returned_ms)
-
-
-def late(story: Story) -> list[Finding]:
-    found = story.audit_of_all(sync=Sync.ALWAYS).findings
-    return [finding for finding in found if finding.invariant is Invariant.RETURNED_IS_DURABLE]
-
-
-def test_a_block_that_was_covered_after_the_return_is_found(story: Story) -> None:
-    block, done = promised(story, flushed_before=False)
-    assert late(story) == [
-        Finding(invariant=Invariant.RETURNED_IS_DURABLE, event=done, uncovered=(block,))
-    ]
-
-
-def test_one_that_was_covered_before_is_not(story: Story) -> None:
-    promised(story, flushed_before=True)
-    assert late(story) == []
-
-
-def test_a_transaction_group_since_vouches_for_it(story: Story) -> None:
-    acquainted(story)
-    asked(story, 1)
-    story.write(block_of(1), disk=1)
-    story.write(uberblock(22))
-    story.flush()
-    story.now_ns += 5 * MS
-    returned_ms = returned_now(story)
-    story.now_ns += 5 * MS
-    story.flush(disk=1)
-    sends(story, event="done", seq=1, returned_ms=returned_ms)
-    assert late(story) == []
-
-
-def test_a_block_written_after_the_return_is_not_due(story: Story) -> None:
-    acquainted(story)
-    asked(story, 1)
-    story.write(block_of(1))
-    story.flush()
-    story.now_ns += 5 * MS
-    returned_ms = returned_now(story)
-    story.now_ns += 5 * MS
-    story.write(block_of(1))
-    story.flush()
-    sends(story, event="done", seq=1, returned_ms=returned_ms)
-    assert late(story) == []
-
-
-def test_between_the_clock_bounds_nothing_is_reported(story: Story) -> None:
-    """The flush ends within what the clocks leave open."""
-    acquainted(story)
-    asked(story, 1)
-    story.write(block_of(1))
-    story.now_ns += 5 * MS
-    returned_ms = returned_now(story)
-    story.flush()
-    sends(story, event="done", seq=1, returned_ms=returned_ms)
-    assert late(story) == []
+    Stage(story, accused=late, contents={"1": block_of(1)}, verbs=verbs).play(scene)
     [returned] = returns_in(story.recorded(), cut=len(story.events) - 1).values()
     assert isinstance(returned, Returned)
-    assert any(event.kind is Kind.FLUSH_COMPLETE for event in story.events)
 
 
 # Acknowledged operations that no transaction group has, and how young they are in the intent log.

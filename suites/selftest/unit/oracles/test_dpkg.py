@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
+from suites.selftest.unit.good_evidence import begun
+from torture.facts.evidence.ledger import Done, Ledger, OperationKind
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Findings
@@ -169,9 +170,9 @@ def ledger_of(*events: tuple[str, int, str]) -> Ledger:
     every = [("begin", 2, "load1-0"), ("done", 2, "load1-0"), *events]
     return Ledger(
         events=tuple(
-            Begin(
-                t_ms=10.0 * place, seq=seq, writer=int(package[4]), kind=OperationKind.TRANSACTION,
-                file=0, blocks=(), size_blocks=0, what={"package": package, "sizes": SIZES},
+            begun(
+                10.0 * place, seq, OperationKind.TRANSACTION, writer=int(package[4]), blocks=(),
+                what={"package": package, "sizes": SIZES},
             )
             if word == "begin"
             else Done(t_ms=10.0 * place, seq=seq)

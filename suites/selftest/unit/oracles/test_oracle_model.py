@@ -18,19 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from suites.selftest.unit.oracles.oracle_ledgers import (
-    BLOCK_BYTES,
-    BLOCKS,
-    FILES,
-    SECTORS,
-    WRITERS,
-    drawn_events,
-)
-from torture.facts.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
+from suites.selftest.unit.good_evidence import BLOCK_BYTES, begun, readback_of
+from torture.facts.evidence.ledger import Begin, Done, Event, Failed, Hello, Ledger, OperationKind
 from torture.oracles.verdict.blocks.history import parse_readback
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.guarantee import Verdict
 
+WRITERS, FILES, BLOCKS, SECTORS = 2, 4, 3, 8
+IN_PLACE = (OperationKind.OVERWRITE, OperationKind.DSYNC, OperationKind.SCRIBBLE)
 SYNCED = (
     OperationKind.OVERWRITE,
     OperationKind.APPEND,
@@ -172,7 +167,8 @@ class Reference:
                 inode = Inode(list(range(op.size_blocks + 1)), {})
                 inode.versions = {p: ["zero", op.seq] for p in places_of(op.blocks)}
                 temporaries.append(_observe(file, inode, dice))
-        document = _document(files, temporaries, raw=self.raw, halves=self.halves)
+        document = readback_of(files, looked=FILES, mode="raw" if self.raw else "files")
+        document |= {"temporaries": temporaries, "finds_halves": self.halves}
         if self.tears:
             self._tear_one(document, dice)
         return document
@@ -199,11 +195,7 @@ def _matches(alternative: Inode | None, seen: dict[str, Any], *, tears: bool) ->
     if alternative is None or "errno" in seen:
         return alternative is None and "errno" in seen
     return seen["size"] in [size * BLOCK_BYTES for size in alternative.sizes] and all(
-        _may_hold(
-            alternative.versions.get((index, sector), []),
-            content,
-            is_torn=tears,
-        )
+        _may_hold(alternative.versions.get((index, sector), []), content, is_torn=tears)
         for index, sectors in enumerate(seen["blocks"])
         for sector, content in enumerate(sectors)
     )
@@ -238,21 +230,6 @@ def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, A
     return seen | {"size": size * BLOCK_BYTES, "blocks": blocks}
 
 
-def _document(
-    files: list[Any], temporaries: list[Any], *, raw: bool, halves: bool
-) -> dict[str, Any]:
-    return {
-        "mode": "raw" if raw else "files",
-        "trial": 1,
-        "looked": FILES,
-        "files": files,
-        "temporaries": temporaries,
-        "unexpected": [],
-        "finds_halves": halves,
-        "complete": True,
-    }
-
-
 def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
     """Change one thing: a file, or one or all sectors of one block."""
     seen = dice.choice(document["files"])
@@ -272,13 +249,69 @@ def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
     sectors = dice.choice(seen["blocks"])
     content = dice.choice(["zero", "zero", dice.randint(1, seqs), dice.randint(1, seqs)])
     if dice.random() < 0.1:
-        content = "foreign:1:9:0:0:1"
+        content = "foreign:7:9:0:0:1"
     if dice.random() < 0.1 and not raw:
         one, other = dice.randrange(seqs), dice.randrange(seqs)
         content = f"half:{one}:{other}" if document["finds_halves"] else "garbage"
     width = dice.choice([1, SECTORS])
     at = dice.randrange(SECTORS - width + 1)
     sectors[at : at + width] = [content] * width
+
+
+def drawn_events(dice: random.Random, count: int, *, raw: bool) -> tuple[Event, ...]:
+    """A ledger: writers that begin and end operations in any interleaving; rarely one fails."""
+    sizes: dict[int, int | None] = dict.fromkeys(range(FILES))
+    in_flight: dict[int, int] = {}
+    dead: set[int] = set()
+    events: list[Event] = []
+    for seq in range(1, count):
+        writer = dice.randrange(WRITERS)
+        t_ms = float(10 * (1 + len(events)))  # the hello is the first
+        if writer in dead:
+            continue
+        if writer in in_flight:
+            ended = in_flight.pop(writer)
+            if dice.random() < 0.03:
+                dead.add(writer)
+                events.append(Failed(t_ms=t_ms, seq=ended, errno=5, call="fsync"))
+            else:
+                events.append(Done(t_ms=t_ms, seq=ended))
+            continue
+        file = writer * (FILES // WRITERS) + dice.randrange(FILES // WRITERS)
+        kind, blocks, sizes[file] = _operation(dice, sizes[file], raw=raw)
+        in_flight[writer] = seq
+        more = {"size_blocks": sizes[file] or 0, "sectors": _sectors(dice, kind)}
+        events.append(begun(t_ms, seq, kind, writer=writer, file=file, blocks=blocks, **more))
+    return tuple(events)
+
+
+def _sectors(dice: random.Random, kind: OperationKind) -> range:
+    if kind not in IN_PLACE or dice.random() < 0.6:
+        return range(SECTORS)
+    first = dice.randrange(SECTORS)
+    return range(first, dice.randint(first, SECTORS - 1) + 1)
+
+
+def _operation(
+    dice: random.Random, size: int | None, *, raw: bool
+) -> tuple[OperationKind, tuple[int, ...], int | None]:
+    fresh = BLOCKS if raw else dice.randint(1, BLOCKS)
+    if size is None:
+        return OperationKind.CREATE, tuple(range(fresh)), fresh
+    kinds = [OperationKind.OVERWRITE, OperationKind.DSYNC, *[OperationKind.SCRIBBLE] * 2]
+    if not raw:
+        kinds += [OperationKind.REPLACE, OperationKind.UNLINK, *[OperationKind.APPEND] * 2]
+    kind = dice.choice(kinds)
+    if kind is OperationKind.REPLACE:
+        return kind, tuple(range(fresh)), fresh
+    if kind is OperationKind.UNLINK:
+        return kind, (), None
+    if kind is OperationKind.APPEND and size < BLOCKS:
+        more = dice.randint(size + 1, BLOCKS)
+        return kind, tuple(range(size, more)), more
+    if kind is OperationKind.APPEND:
+        kind = OperationKind.OVERWRITE
+    return kind, tuple(sorted(dice.sample(range(size), dice.randint(1, size)))), size
 
 
 @pytest.mark.parametrize(
@@ -293,7 +326,7 @@ def test_oracle_agrees_with_the_reference(
 ) -> None:
     dice = random.Random(seed)
     mode = "raw" if raw else "files"
-    hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS)
+    hello = Hello(t_ms=0.0, trial=7, mode=mode, writers=WRITERS)
     events = (hello, *drawn_events(dice, count, raw=raw))
     crash_at = dice.choice([len(events), dice.randint(0, len(events))])
     reference = Reference(raw=raw, tears=tears, halves=halves)

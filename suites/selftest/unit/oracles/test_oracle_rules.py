@@ -14,6 +14,7 @@ from torture.facts.evidence.ledger import Failed
 from torture.oracles.verdict.guarantee import UnreadableError, Verdict
 
 GARBAGE: list[Any] = ["garbage"] * 8
+WHOLE, PART = range(8), range(2, 4)
 
 
 def test_an_acknowledged_block_that_is_there_is_intact() -> None:
@@ -30,25 +31,34 @@ def test_an_overwrite_in_flight_may_leave_each_sector_old_or_new(content: Any) -
 
 
 @pytest.mark.parametrize(
-    ("content", "damage"),
+    ("written", "content", "damage", "lost"),
     [
-        (1, "stale"),
-        ("zero", "missing"),
-        ([1, 2, 2, 2, 2, 2, 2, 2], "torn"),
-        (["garbage", 2, 2, 2, 2, 2, 2, 2], "torn"),
-        (GARBAGE, "torn"),
-        (["foreign:7:9:0:0:2"] * 8, "foreign"),
-        (["foreign:6:0:0:0:2"] * 8, "foreign"),
-        (77, "foreign"),
-        ("errno:5", "missing"),
+        (WHOLE, 1, "stale", 1),
+        (WHOLE, "zero", "missing", 2),
+        (WHOLE, [1, 2, 2, 2, 2, 2, 2, 2], "torn", 1),
+        (WHOLE, ["garbage", 2, 2, 2, 2, 2, 2, 2], "torn", 1),
+        (WHOLE, GARBAGE, "torn", 1),
+        (WHOLE, ["foreign:7:9:0:0:2"] * 8, "foreign", 1),
+        (WHOLE, ["foreign:6:0:0:0:2"] * 8, "foreign", 1),
+        (WHOLE, 77, "foreign", 1),
+        (WHOLE, "errno:5", "missing", 1),
+        (PART, [1, 1, 1, 1, 1, 1, 1, 1], "stale", 1),
+        (PART, [1, 1, 2, 1, 1, 1, 1, 1], "stale", 1),
+        (PART, [1, 1, 2, "zero", 1, 1, 1, 1], "missing", 2),
+        (PART, [2, 2, 2, 2, 2, 2, 2, 2], "foreign", 1),
+        (PART, [1, 1, 2, 2, 2, 1, 1, 1], "foreign", 1),
+        (PART, [1, 1, 2, 2, 1, 1, 1, "garbage"], "torn", 1),
+        (PART, [1, 1, 2, 2, 1, 1, 1, "foreign:7:9:0:0:2"], "foreign", 1),
     ],
 )
-def test_an_acknowledged_overwrite_allows_nothing_else(content: Any, damage: str) -> None:
-    story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
+def test_an_acknowledged_overwrite_of_a_block_or_a_part_of_it_allows_nothing_else(
+    written: range, content: Any, damage: str, lost: int
+) -> None:
+    story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1, sectors=written)
     findings = story.acked("create", 3, 0, file=1, writer=1).finds([content], [3])
     assert findings.verdict is Verdict.CORRUPTED
     assert getattr(findings, damage) == 1
-    assert findings.lost >= 1
+    assert findings.lost == lost
 
 
 def test_old_content_everywhere_is_a_rollback_with_its_length() -> None:
@@ -251,37 +261,12 @@ def test_a_read_back_that_did_not_look_everywhere_is_no_evidence() -> None:
         Story().acked("create", 1, 0).acked("create", 2, 0, file=30).finds([1])
 
 
-PART = range(2, 4)
-
-
 def test_a_part_of_a_block_leaves_the_rest_of_it_as_it_was() -> None:
     story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1, sectors=PART)
     story.acked("create", 3, 0, file=1, writer=1)
     findings = story.finds([[1, 1, 2, 2, 1, 1, 1, 1]], [3])
     assert findings.verdict is Verdict.INTACT
     assert (findings.torn, findings.torn_in_flight) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("sectors", "damage", "lost"),
-    [
-        ([1, 1, 1, 1, 1, 1, 1, 1], "stale", 1),
-        ([1, 1, 2, 1, 1, 1, 1, 1], "stale", 1),
-        ([1, 1, 2, "zero", 1, 1, 1, 1], "missing", 2),
-        ([2, 2, 2, 2, 2, 2, 2, 2], "foreign", 1),
-        ([1, 1, 2, 2, 2, 1, 1, 1], "foreign", 1),
-        ([1, 1, 2, 2, 1, 1, 1, "garbage"], "torn", 1),
-        ([1, 1, 2, 2, 1, 1, 1, "foreign:7:9:0:0:2"], "foreign", 1),
-    ],
-)
-def test_an_acknowledged_part_of_a_block_allows_nothing_else(
-    sectors: list[Any], damage: str, lost: int
-) -> None:
-    story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1, sectors=PART)
-    findings = story.acked("create", 3, 0, file=1, writer=1).finds([sectors], [3])
-    assert findings.verdict is Verdict.CORRUPTED
-    assert getattr(findings, damage) == 1
-    assert findings.lost == lost
 
 
 def test_a_lost_part_does_not_blame_writes_elsewhere_in_the_block() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from suites.selftest.unit.good_evidence import evidence, tool
+from suites.selftest.unit.good_evidence import evidence, recording, tool
 from torture.facts.evidence.cut_document import GONE, DiskAtCut
 from torture.facts.evidence.folder import Step, ToolOutput
 from torture.oracles.verdict.guarantee import UnreadableError, Verdict
-from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
+from torture.oracles.verdict.mount import KernelLog, read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_tools.zpool import BlockCheck, parse_zdb
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.records.scoring.judge import judge
@@ -171,10 +171,6 @@ def test_blocks_that_could_not_be_counted_make_a_trial_inconclusive() -> None:
     assert "pool-blocks" in judgement.reasons[0]
 
 
-def recording(case: str) -> ToolOutput:
-    return tool(Step.CHECK_DMESG, case)
-
-
 def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     replayed = read_kernel_log(recording("kernel/log-replayed"))
     assert replayed.journal_replayed
@@ -184,6 +180,10 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     assert any("csum failed root 5" in complaint for complaint in failed.complaints)
     assert not replayed.disk_failed
     assert not failed.disk_failed
+
+
+def kernel_log(*lines: str) -> KernelLog:
+    return read_kernel_log(replace(recording("kernel/csum-failed"), stdout="\n".join(lines)))
 
 
 _REQUEST = "dev {}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
@@ -218,20 +218,17 @@ _REQUEST = "dev {}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
 def test_a_failed_request_is_distinguished_from_the_disks_content(
     line: str, has_failed: bool
 ) -> None:
-    log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")
-    assert read_kernel_log(log).disk_failed is has_failed
+    assert kernel_log(f"[   12.3] {line}").disk_failed is has_failed
 
 
 def test_a_path_of_several_is_no_disk() -> None:
     lost = (
-        f"recoverable transport error, {_REQUEST.format('sda')}\n"
-        "session1: session recovery timed out after 2 secs\n"
-        "device-mapper: multipath: 254:0: Failing path 8:0.\n"
+        f"recoverable transport error, {_REQUEST.format('sda')}",
+        "session1: session recovery timed out after 2 secs",
+        "device-mapper: multipath: 254:0: Failing path 8:0.",
     )
-    log = recording("kernel/log-replayed")
-    assert not read_kernel_log(replace(log, stdout=lost)).disk_failed
-    lost += f"I/O error, {_REQUEST.format('dm-0')}\n"
-    assert read_kernel_log(replace(log, stdout=lost)).disk_failed
+    assert not kernel_log(*lost).disk_failed
+    assert kernel_log(*lost, f"I/O error, {_REQUEST.format('dm-0')}").disk_failed
 
 
 def test_a_disk_that_fails_after_the_last_unmount_is_told_apart() -> None:
@@ -274,15 +271,12 @@ def test_a_thread_of_the_nas_that_died_of_a_fault_is_seen(line: str, is_dead: bo
 
 def test_a_bad_copy_is_known_by_the_filesystems_own_line() -> None:
     bad = "BTRFS warning (device vdb): csum failed root 5 ino 257 off 0"
-    stdout = f"[1.0] {bad}\n[2.0] XFS (vdb): csum failed\n"
-    log = replace(recording("kernel/csum-failed"), stdout=stdout)
-    assert read_kernel_log(log).bad_copies == (bad,)
+    assert kernel_log(f"[1.0] {bad}", "[2.0] XFS (vdb): csum failed").bad_copies == (bad,)
 
 
 def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> None:
     lines = ("EXT4-fs error (device vdb): one", "sound", "EXT4-fs error (device vdb): two")
-    log = replace(recording("kernel/csum-failed"), stdout="\n".join((*lines, lines[0])))
-    assert read_kernel_log(log).complaints == (lines[0], lines[2])
+    assert kernel_log(*lines, lines[0]).complaints == (lines[0], lines[2])
 
 
 @pytest.mark.parametrize(
@@ -300,6 +294,5 @@ def test_each_complaint_of_a_kernel_log_is_a_line_of_its_own_and_said_once() -> 
     ],
 )
 def test_a_complaint_of_any_kind_is_found_alone(line: str) -> None:
-    log = replace(recording("kernel/csum-failed"), stdout=f"[1.0] sound\n[2.0] {line}\n")
-    (said,) = read_kernel_log(log).complaints
+    (said,) = kernel_log("[1.0] sound", f"[2.0] {line}").complaints
     assert said in line

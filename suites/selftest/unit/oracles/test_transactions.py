@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.good_evidence import begun
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind, parse_ledger
 from torture.oracles.verdict.applications.transactions import (
     Found,
@@ -40,36 +41,23 @@ def subject_of(seq: int) -> dict[str, Any]:
 def ledger_of(story: Story, *, writers: int = 1) -> Ledger:
     events: list[Begin | Done | Failed] = []
     for place, (word, seq) in enumerate(story):
+        t_ms = 10.0 * place
         if word in _KINDS:
+            what = {"settle": True} if word == "settle" else subject_of(seq)
             events.append(
-                Begin(
-                    t_ms=10.0 * place,
-                    seq=seq,
-                    writer=seq % writers,
-                    kind=_KINDS[word],
-                    file=0,
-                    blocks=(),
-                    size_blocks=0,
-                    what={"settle": True} if word == "settle" else subject_of(seq),
-                )
+                begun(t_ms, seq, _KINDS[word], writer=seq % writers, blocks=(), what=what)
             )
         elif word == "done":
-            events.append(Done(t_ms=10.0 * place, seq=seq))
+            events.append(Done(t_ms=t_ms, seq=seq))
         else:
-            events.append(Failed(t_ms=10.0 * place, seq=seq, errno=5, call="COMMIT"))
+            events.append(Failed(t_ms=t_ms, seq=seq, errno=5, call="COMMIT"))
     return Ledger(events=tuple(events))
 
 
 def found(*whole: int, **changes: Any) -> Found:
-    seen: dict[str, Any] = {
-        "trial": 1,
-        "mode": "application",
-        "whole": frozenset(whole),
-        "parts": {},
-        "complaints": (),
-        "refused": "",
-    }
-    return Found(**(seen | changes))
+    seen: dict[str, Any] = {"trial": 1, "mode": "application", "parts": {}, "complaints": ()}
+    seen["refused"] = ""
+    return Found(whole=frozenset(whole), **(seen | changes))
 
 
 def judged(story: Story, seen: Found, **how: Any) -> Findings:
@@ -90,6 +78,8 @@ LAZY: Story = [
 ]  # fmt: skip
 UPGRADE: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 5)]
 """Of what 1 did there is a newer one under way."""
+OLD_1 = (amid(1, is_old=True),)
+"""1, of which the newer one is amid its work."""
 UPGRADED: Story = [*UPGRADE, ("done", 5), ("begin", 9)]
 
 
@@ -117,39 +107,24 @@ UPGRADED: Story = [*UPGRADE, ("done", 5), ("begin", 9)]
         (LAZY, found(3, parts={1: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
         (LAZY, found(1, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
         ([*LAZY, ("failed", 4)], found(1, 3), Verdict.INTACT, 0),
-        (UPGRADE, found(2, unfinished=(amid(1, is_old=True),)), Verdict.INTACT, 0),
+        (UPGRADE, found(2, unfinished=OLD_1), Verdict.INTACT, 0),
         (UPGRADE, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.INTACT, 0),
         (UPGRADE, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 0),
         (UPGRADE, found(2, unfinished=(amid(1, is_new=True),)), Verdict.CORRUPTED, 1),
-        (UPGRADE, found(unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(unfinished=OLD_1), Verdict.CORRUPTED, 1),
         (UPGRADE, found(1, unfinished=(amid(2, is_old=True),)), Verdict.CORRUPTED, 1),
         (UPGRADE, found(1, unfinished=(amid(2, is_new=True),)), Verdict.ROLLED_BACK, 1),
         (UPGRADE, found(1, unfinished=(amid(2),)), Verdict.CORRUPTED, 1),
         (UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)), Verdict.CORRUPTED, 0),
-        (
-            [*UPGRADE, ("failed", 5)],
-            found(2, unfinished=(amid(1, is_old=True),)),
-            Verdict.INTACT,
-            0,
-        ),
+        ([*UPGRADE, ("failed", 5)], found(2, unfinished=OLD_1), Verdict.INTACT, 0),
         (UPGRADED, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.INTACT, 0),
         (UPGRADED, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.ROLLED_BACK, 1),
-        (UPGRADED, found(2, unfinished=(amid(1, is_old=True),)), Verdict.ROLLED_BACK, 1),
-        (UPGRADED, found(2, 5, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADED, found(2, unfinished=OLD_1), Verdict.ROLLED_BACK, 1),
+        (UPGRADED, found(2, 5, unfinished=OLD_1), Verdict.CORRUPTED, 1),
         (UPGRADED, found(1, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 1),
-        (
-            UPGRADE,
-            found(2, unfinished=(amid(1, is_old=True),), refused="root 1"),
-            Verdict.UNREPAIRABLE,
-            0,
-        ),
-        (
-            UPGRADE,
-            found(2, parts={1: "f0"}, unfinished=(amid(1, is_old=True),)),
-            Verdict.CORRUPTED,
-            1,
-        ),
-        (UPGRADED, found(2, 9, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(2, unfinished=OLD_1, refused="root 1"), Verdict.UNREPAIRABLE, 0),
+        (UPGRADE, found(2, parts={1: "f0"}, unfinished=OLD_1), Verdict.CORRUPTED, 1),
+        (UPGRADED, found(2, 9, unfinished=OLD_1), Verdict.CORRUPTED, 1),
     ],
 )
 def test_each_outcome_has_its_verdict(
@@ -280,8 +255,7 @@ def test_a_rollback_is_measured_from_the_last_durable_transaction(has_one_order:
 
 
 def test_a_rollback_is_measured_from_the_first_that_is_gone_to_the_cut() -> None:
-    findings = judged(TWO, found(1), cut_ms=100.0)
-    assert findings.rollback_ms == 100.0 - 30.0
+    assert judged(TWO, found(1), cut_ms=100.0).rollback_ms == 100.0 - 30.0
 
 
 def test_a_transaction_that_ends_and_never_began_is_no_ledger() -> None:

@@ -27,10 +27,12 @@ from suites.selftest.unit.oracles.tree_ledgers import (
     UNLINK,
     WRITE,
     What,
+    below,
     judged,
     ledger_of,
     left_by,
     story,
+    without,
 )
 from suites.selftest.unit.oracles.tree_model import Model, Seen
 from torture.facts.evidence.ledger import Begin, Done, Event, Hello, OperationKind
@@ -48,11 +50,8 @@ def test_no_crash_of_the_model_is_taken_for_corruption(
     events = story(seed, count, names_are_stable=names_are_stable)
     dice = random.Random(seed)
     newest = dice.choice((0.0, 0.5, 0.95))
-    last = judged(
-        events,
-        Model.after(tuple(events), tears_sectors=tears).crash(dice, newest=newest),
-        tears_sectors=tears,
-    )
+    trees = Model.after(tuple(events), tears_sectors=tears).crash(dice, newest=newest)
+    last = judged(events, trees, tears_sectors=tears)
     assert last.verdict is Verdict.INTACT, last.reasons
     assert last.lost == 0
     moment = dice.randrange(count)
@@ -158,15 +157,6 @@ DOINGS = (
 )  # fmt: skip
 
 
-def _whole(events: list[Event]) -> list[Seen]:
-    """All that was done, and nothing lost."""
-    return Model.after(tuple(events)).crash(random.Random(0), newest=1.0)
-
-
-def _without(events: list[Event], seq: int) -> list[Event]:
-    return [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == seq)]
-
-
 def _unsynced(event: Event, seq: int) -> Event:
     """The same, lazily."""
     if not isinstance(event, Begin) or event.seq != seq:
@@ -193,11 +183,11 @@ def _ends_with(doing: str, seed: int) -> tuple[list[Event], int] | None:
 def test_every_loss_of_synced_data_is_reported(doing: str) -> None:
     tried = 0
     for events, seq in filter(None, (_ends_with(doing, seed) for seed in counted())):
-        forgotten = _whole(_without(events, seq))
-        if forgotten == _whole(events):
+        forgotten = left_by(without(events, seq))
+        if forgotten == left_by(events):
             continue  # the mode was the same before
         tried += 1
-        assert judged(events, _whole(events)).verdict is Verdict.INTACT
+        assert judged(events, left_by(events)).verdict is Verdict.INTACT
         findings = judged(events, forgotten)
         assert findings.verdict in (Verdict.ROLLED_BACK, Verdict.CORRUPTED)
         assert findings.lost >= 1
@@ -241,8 +231,7 @@ def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
     for is_stable in (True, False):
         changed = what | ({"names_are_stable": True} if is_stable else {})
         events = ledger_of(*START, changed, CHMOD)
-        forgotten = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == 7)]
-        findings = judged(events, left_by(forgotten))
+        findings = judged(events, left_by(without(events, 7)))
         assert (findings.verdict is not Verdict.INTACT) is is_stable
         assert (findings.lost > 0) is is_stable
         assert judged(events, left_by(events)).verdict is Verdict.INTACT
@@ -251,8 +240,7 @@ def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
 def test_the_content_of_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
     events = ledger_of(*START, CREATE | {"names_are_stable": True})
     trees = left_by(events)
-    made = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"]
-    made |= {"size": 0, "runs": []}
+    below(trees)["f12"] |= {"size": 0, "runs": []}
     assert judged(events, trees).verdict is Verdict.INTACT
 
 
@@ -263,7 +251,5 @@ def test_a_file_that_is_being_made_over_nfs_may_have_no_mode_yet(mode: int, verd
     whole = ledger_of(*START, CREATE | {"names_are_stable": True})
     for events, expected in ((whole[:-1], verdict), (whole, verdict if mode else "rolled-back")):
         trees = left_by(events)
-        trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"] |= {
-            "mode": mode, "size": 0, "runs": [],
-        }  # fmt: skip
+        below(trees)["f12"] |= {"mode": mode, "size": 0, "runs": []}
         assert judged(events, trees).verdict == expected

@@ -13,18 +13,22 @@ from suites.selftest.unit.good_evidence import (
     EVERYTHING,
     MIXED,
     OLD,
-    STATUS,
+    begun,
     evidence,
     failed_disk,
     ledger,
+    nas_log,
+    otherwise,
+    recording,
+    refused,
     tool,
     without,
 )
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
-from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
-from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.facts.evidence.folder import IMPORTS, Evidence, Outage, Step
+from torture.facts.evidence.ledger import Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee, Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
@@ -34,30 +38,20 @@ HUNG = Outage(
 )
 STUCK = Outage(stage="live on", what="the client did not go on", machine="client", of_nas=False)
 PANIC = (
-    "[   12.345678] VERIFY3(0 == dmu_object_free(mos, obj, tx)) failed (0 == 52)",
-    "[   12.345679] PANIC at dsl_dataset.c:1234:dsl_dataset_sync_done()",
+    "VERIFY3(0 == dmu_object_free(mos, obj, tx)) failed (0 == 52)",
+    "PANIC at dsl_dataset.c:1234:dsl_dataset_sync_done()",
 )
 """As OpenZFS `include/os/linux/spl/sys/debug.h` prints it."""
-
-
-def _cut_off(step: Step) -> Callable[[Evidence], Evidence]:
-    return lambda made: replace(
-        made,
-        tools=tuple(
-            replace(output, stdout=output.stdout[:40], stderr="") if output.step == step else output
-            for output in made.tools
-        ),
-    )
+_GONE, _UNREPLAYED = Verdict.UNAVAILABLE, Verdict.CORRUPTED
 
 
 def _late(step: Step) -> Callable[[Evidence], Evidence]:
-    return lambda made: replace(
-        made,
-        tools=tuple(
-            replace(output, exit_code=None) if output.step == step else output
-            for output in made.tools
-        ),
-    )
+    return lambda made: otherwise(made, step, exit_code=None)
+
+
+def _cut_off(step: Step, case: str) -> Callable[[Evidence], Evidence]:
+    start = recording(case).stdout[:40]
+    return lambda made: otherwise(made, step, stdout=start, stderr="")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +66,8 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
         (_late(Step.POOL_SCRUB), "deadline"),
         (_late(Step.FS_MOUNT), "deadline"),
         (_late(Step.FS_CHECK), "deadline"),
-        (_cut_off(Step.POOL_STATUS), "no status of one pool"),
-        (_cut_off(Step.FS_CHECK), "closing line"),
+        (_cut_off(Step.POOL_STATUS, "zpool/status-scrubbed"), "no status of one pool"),
+        (_cut_off(Step.FS_CHECK, "btrfs/clean"), "closing line"),
     ],
 )
 @pytest.mark.parametrize(
@@ -128,99 +122,68 @@ def test_an_outage_comes_back_and_one_that_is_garbled_says_nothing() -> None:
     assert document_or_none(Outage, {"what": 7, "kernel": 3}) is None
 
 
-def _nas_log(*lines: str) -> ToolOutput:
-    log = tool(Step.NAS_DMESG, "kernel/log-replayed")
-    return replace(log, stdout="\n".join(lines))
-
-
 def test_a_panic_of_zfs_is_reported_although_all_data_is_there() -> None:
-    panicked = judge(_with(evidence(), _nas_log(*PANIC)))
+    panicked = judge(evidence(nas_log(*PANIC)))
     assert (panicked.verdict, panicked.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
     assert any("dsl_dataset_sync_done" in reason for reason in panicked.reasons)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[ 9.1] PANIC: zfs: rt=ms_allocatable: removing nonexistent segment from range tree",
-        "[ 9.1] WARNING: Pool 'tank' has encountered an uncorrectable I/O failure and has been "
-        "suspended.",
-    ],
-)
-def test_each_message_of_a_zfs_that_gives_up_makes_the_pool_unavailable(line: str) -> None:
-    assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.UNAVAILABLE
-
-
 def test_a_kernel_log_that_only_loads_its_modules_is_no_finding() -> None:
-    assert judge(_with(evidence(), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))).verdict is (
-        Verdict.INTACT
-    )
+    assert judge(evidence(nas_log("ZFS: Loaded module v2.3.9"))).verdict is Verdict.INTACT
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "verdict"),
     [
-        "ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9",
-        "ZFS read log block error 52, dataset tank/vm, seq 0x2a",
-        "zil_parse: lr_t overrun",
-        "zil_parse: lr_t has an invalid reclen",
-        "can't open objset for 54, error 5",
-        "can't open objset 54, error 5",
+        ("PANIC: zfs: rt=ms_allocatable: removing nonexistent segment from range tree", _GONE),
+        ("Pool 'tank' has encountered an uncorrectable I/O failure and has been suspended.", _GONE),
+        ("ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9", _UNREPLAYED),
+        ("ZFS read log block error 52, dataset tank/vm, seq 0x2a", _UNREPLAYED),
+        ("zil_parse: lr_t overrun", _UNREPLAYED),
+        ("zil_parse: lr_t has an invalid reclen", _UNREPLAYED),
+        ("can't open objset for 54, error 5", _UNREPLAYED),
+        ("can't open objset 54, error 5", _UNREPLAYED),
     ],
 )
-def test_an_unreplayed_log_is_reported_although_all_data_is_there(line: str) -> None:
-    """As OpenZFS 2.3.9 `module/zfs/zil.c` prints them."""
-    said = judge(_with(evidence(), _nas_log(f"[ 9.1] WARNING: {line}")))
-    assert said.pool is Verdict.CORRUPTED
+def test_a_zfs_that_gives_up_or_does_not_replay_is_reported_although_all_data_is_there(
+    line: str, verdict: Verdict
+) -> None:
+    """As OpenZFS 2.3.9 `module/zfs/zil.c` prints the latter."""
+    said = judge(evidence(nas_log(f"WARNING: {line}")))
+    assert said.pool is verdict
     assert f"nas: {line}" in said.reasons
 
 
 def test_a_nas_that_came_back_twice_is_recorded_both_times() -> None:
-    first = _nas_log("[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
-    twice = _with(_with(evidence(), first), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))
+    first = nas_log("WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
+    twice = evidence(first, nas_log("ZFS: Loaded module v2.3.9"))
     assert judge(twice).pool is Verdict.CORRUPTED
 
 
-def _with(made: Evidence, output: ToolOutput) -> Evidence:
-    return replace(made, tools=(*made.tools, output))
-
-
-def _refusal(step: Step, *, code: int, stderr: str) -> ToolOutput:
-    return replace(STATUS, step=step, name="zpool", exit_code=code, stdout="", stderr=stderr)
-
-
 def test_an_import_that_aborts_or_finds_nothing_any_more_leaves_a_lost_pool() -> None:
-    io_error = "cannot import 'tank': I/O error\n"
-    tried = (
-        _refusal(Step.POOL_IMPORT, code=1, stderr=io_error),
-        _refusal(Step.POOL_IMPORT_M, code=134, stderr="internal error: Invalid exchange\n"),
-        _refusal(
-            Step.POOL_IMPORT_REWIND,
-            code=1,
-            stderr="cannot import 'tank': no such pool available\n",
-        ),
+    aborted = replace(
+        *refused(Step.POOL_IMPORT_M), exit_code=134, stderr="internal error: Invalid exchange\n"
     )
+    gone = "no such pool available"
+    tried = (*refused(IMPORTS[0]), aborted, *refused(IMPORTS[2], why=gone))
     judgement = judge(replace(evidence(), tools=tried, readbacks={}))
     assert judgement.verdict is Verdict.POOL_LOST
     assert "internal error" in " ".join(judgement.reasons)
-    nowhere = tuple(replace(tried[2], step=attempt.step) for attempt in tried)
-    nothing = judge(replace(evidence(), tools=nowhere, readbacks={}))
+    nothing = judge(replace(evidence(), tools=refused(*IMPORTS, why=gone), readbacks={}))
     assert nothing.verdict is Verdict.INCONCLUSIVE, "its disks were not there"
 
 
-def test_a_pool_that_had_to_give_up_transactions_is_rolled_back() -> None:
-    io_error = "cannot import 'tank': I/O error\n"
-    refused = (
-        _refusal(Step.POOL_IMPORT, code=1, stderr=io_error),
-        _refusal(Step.POOL_IMPORT_M, code=1, stderr=io_error),
-        _refusal(Step.POOL_IMPORT_REWIND, code=0, stderr=""),
-    )
+@pytest.mark.parametrize(
+    ("attempt", "verdict"), [(1, Verdict.REPAIRED), (2, Verdict.ROLLED_BACK)], ids=["-m", "-F"]
+)
+def test_a_pool_that_had_to_give_up_transactions_is_rolled_back(
+    attempt: int, verdict: Verdict
+) -> None:
+    """One without its log device is repaired."""
+    done = replace(*refused(IMPORTS[attempt]), exit_code=0, stderr="")
     others = without(evidence(), Step.POOL_IMPORT)
-    rewound = judge(replace(others, tools=(*refused, *others.tools)))
-    assert rewound.pool is Verdict.ROLLED_BACK
-    accepted = replace(refused[2], step=Step.POOL_IMPORT_M)
-    without_log = judge(replace(others, tools=(refused[0], accepted, *others.tools)))
-    assert without_log.pool is Verdict.REPAIRED
+    tools = (*refused(*IMPORTS[:attempt]), done, *others.tools)
+    assert judge(replace(others, tools=tools)).pool is verdict
 
 
 def _record(verdict: Verdict, *, pool: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
@@ -316,13 +279,15 @@ def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
 
 def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
     events = ledger().events
-    failed = (Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
-                    size_blocks=1), Failed(t_ms=210.0, seq=9, errno=5, call="fsync"))  # fmt: skip
+    failed = (
+        begun(200.0, 9, OperationKind.OVERWRITE),
+        Failed(t_ms=210.0, seq=9, errno=5, call="fsync"),
+    )
     stranded = judge(evidence(ledger=Ledger(events=events + failed)))
     assert (stranded.verdict, stranded.lost) == (Verdict.REPAIRED, 0)
     assert "errno 5 in fsync" in " ".join(stranded.reasons)
-    went_on = (*failed, Begin(t_ms=300.0, seq=10, writer=1, kind=OperationKind.SCRIBBLE, file=1,
-                              blocks=(0,), size_blocks=1), Done(t_ms=310.0, seq=10))  # fmt: skip
+    other = begun(300.0, 10, OperationKind.SCRIBBLE, writer=1, file=1)
+    went_on = (*failed, other, Done(t_ms=310.0, seq=10))
     alive = judge(evidence(ledger=Ledger(events=events + went_on)))
     assert alive.verdict is Verdict.REPAIRED, "that another one went on excuses nothing"
     assert "1 of 2 writers failed for good: errno 5 in fsync" in alive.reasons
@@ -333,13 +298,13 @@ def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
 def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:
     """A read-write mount mends it as it reads: the checker comes too late to see it."""
     log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
-    assert judge(_with(evidence(), log)).filesystem is Verdict.INTACT
+    assert judge(evidence(log)).filesystem is Verdict.INTACT
     for line in (
         "BTRFS warning (device vdb): checksum verify failed on logical 30441472 mirror 1 wanted",
         "BTRFS error (device vdb): parent transid verify failed on logical 5 mirror 1 wanted 9 found 7",
         "BTRFS info (device vdb): read error corrected: ino 0 off 30441472 (dev /dev/vdb sector 76224)",
     ):
         longer = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
-        judgement = judge(_with(evidence(), longer))
+        judgement = judge(evidence(longer))
         assert judgement.filesystem is Verdict.REPAIRED
         assert any(line in reason for reason in judgement.reasons)

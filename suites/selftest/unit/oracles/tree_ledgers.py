@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+from suites.selftest.unit.good_evidence import begun
 from suites.selftest.unit.oracles.tree_model import WRITERS, Model, Seen
 from torture.facts.evidence.ledger import Begin, Done, Event, Ledger, OperationKind
 from torture.oracles.verdict.judgement import Findings
@@ -43,13 +44,7 @@ SYMLINK = {"do": "symlink", "whom": 12, "at": [BELOW, "s12"], "target": "away"}
 MKDIR = {"do": "mkdir", "whom": 12, "at": [BELOW, "d12"]}
 RMDIR = {"do": "rmdir", "whom": BELOW, "at": [ABOVE, "d8"]}
 RENAME = {"do": "rename", "whom": FILE, "was": [ROOT, "f2"], "at": [BELOW, "r"]}
-REPLACE = {
-    "do": "rename",
-    "whom": FILE,
-    "was": [ROOT, "f2"],
-    "at": [ROOT, "f4"],
-    "instead_of": OTHER,
-}
+REPLACE = RENAME | {"at": [ROOT, "f4"], "instead_of": OTHER}
 CREATE = {"do": "create", "whom": 12, "at": [BELOW, "f12"], "runs": [[0, 8]]}
 
 
@@ -69,12 +64,8 @@ def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Even
         seq += 1
         busy[writer] = seq
         drawn = drawings[writer].draw()
-        events.append(
-            Begin(
-                t_ms=10.0 * place, seq=seq, writer=writer, kind=OperationKind(drawn.kind), file=0,
-                blocks=(), size_blocks=0, what=drawn.what,
-            )
-        )  # fmt: skip
+        kind = OperationKind(drawn.kind)
+        events.append(begun(10.0 * place, seq, kind, writer=writer, blocks=(), what=drawn.what))
     return events
 
 
@@ -85,23 +76,25 @@ def ledger_of(*doings: What) -> list[Event]:
         whole = {"syncs": [], **what}
         kind = OperationKind.TRANSACTION if whole["syncs"] else OperationKind.LAZY_TRANSACTION
         writer = what.get("whom", 0) % 2
-        begin = Begin(
-            t_ms=seq,
-            seq=seq,
-            writer=writer,
-            kind=kind,
-            file=0,
-            blocks=(),
-            size_blocks=0,
-            what=whole,
-        )
+        begin = begun(seq, seq, kind, writer=writer, blocks=(), what=whole)
         events += [begin, Done(t_ms=seq + 0.5, seq=seq)]
     return events
+
+
+def without(events: list[Event], *seqs: int) -> list[Event]:
+    """The same ledger, without these operations."""
+    return [one for one in events if not (isinstance(one, Begin | Done) and one.seq in seqs)]
 
 
 def left_by(events: list[Event]) -> list[Seen]:
     """All of it, and nothing lost."""
     return Model.after(tuple(events)).crash(random.Random(0), newest=1.0)
+
+
+def below(trees: list[Seen]) -> dict[str, Seen]:
+    """The entries of `BELOW`."""
+    entries: dict[str, Seen] = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]
+    return entries
 
 
 def judged(events: list[Event], trees: list[Seen], *, tears_sectors: bool = False) -> Findings:

@@ -16,14 +16,19 @@ from typing import cast
 import pytest
 
 from suites.selftest.unit.good_evidence import (
+    DATA_ERRORS,
     EVERYTHING,
     OLD,
     REPAIR,
     SCRUB,
     STATUS,
     WONT_MOUNT,
+    begun,
     evidence,
+    failed_disk,
+    nas_log,
     read,
+    refused,
     tool,
     without,
 )
@@ -40,7 +45,7 @@ from torture.facts.evidence.folder import (
     ToolOutput,
     part_kinds,
 )
-from torture.facts.evidence.ledger import Begin, Failed, OperationKind
+from torture.facts.evidence.ledger import Failed, OperationKind
 from torture.facts.evidence.manifest import ManifestFinding
 from torture.oracles.verdict.guarantee import Terms, UnreadableError, Verdict
 from torture.oracles.verdict.judgement import Judgement
@@ -49,7 +54,6 @@ from torture.records.scoring.checkers import check_administration
 from torture.records.scoring.judge import judge
 
 DMESG = tool(Step.CHECK_DMESG, "kernel/log-replayed")
-NAS_DMESG = replace(DMESG, step=Step.NAS_DMESG, vm="nas")
 CLIENT_LOGS = (Step.CLIENT_DMESG, Step.CLIENT_UMOUNT)
 GOOD = evidence(
     tool(Step.FS_FIRST_CHECK, "btrfs/clean"),
@@ -57,13 +61,11 @@ GOOD = evidence(
     replace(SCRUB, step=Step.POOL_SYNC),
     *(replace(DMESG, step=step) for step in CLIENT_LOGS),
     DMESG,
-    NAS_DMESG,
+    nas_log(),
     documents=frozenset({PROOF, LEDGER}),
     manifest=ManifestFinding(is_due=True),
 )
 LATE = "one or more devices is currently unavailable"
-IO_ERROR = "cannot import 'tank': I/O error\n"
-REFUSED = replace(STATUS, name="zpool", argv=("zpool",), exit_code=1, stdout="", stderr=IO_ERROR)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,24 +94,14 @@ def with_tools(*tools: ToolOutput, drops: tuple[Step, ...] = ()) -> Evidence:
     return replace(GOOD, tools=(*(replaced.get(one.step, one) for one in good), *new))
 
 
-def refused(*steps: Step) -> tuple[ToolOutput, ...]:
-    return tuple(replace(REFUSED, step=step) for step in steps)
-
-
-def in_nas(line: str) -> ToolOutput:
-    return replace(NAS_DMESG, stdout=f"{NAS_DMESG.stdout}[    9.1] {line}\n")
-
-
 def failed_writer() -> Evidence:
-    begin = Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
-                  size_blocks=1)  # fmt: skip
-    failed = Failed(t_ms=210.0, seq=9, errno=5, call="fsync")
-    return replace(GOOD, ledger=replace(GOOD.ledger, events=(*GOOD.ledger.events, begin, failed)))
+    events = (
+        begun(200.0, 9, OperationKind.OVERWRITE),
+        Failed(t_ms=210.0, seq=9, errno=5, call="fsync"),
+    )
+    return replace(GOOD, ledger=replace(GOOD.ledger, events=(*GOOD.ledger.events, *events)))
 
 
-DATA_ERRORS = replace(
-    STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"3"')
-)
 PLANTED = (
     Planted(name="import -F", verdict=Verdict.ROLLED_BACK, made=with_tools(
         *refused(*IMPORTS[:2]), tool(IMPORTS[2], "zpool/import-rewound"))),
@@ -121,9 +113,9 @@ PLANTED = (
     Planted(name="leaks", verdict=Verdict.CORRUPTED, made=with_tools(
         tool(Step.POOL_BLOCKS, "zdb/blocks-spoiled"))),
     Planted(name="panic", verdict=Verdict.UNAVAILABLE, made=with_tools(
-        in_nas("PANIC at zio.c:341:zio_buf_alloc()"))),
+        nas_log("PANIC at zio.c:341:zio_buf_alloc()"))),
     Planted(name="replay", verdict=Verdict.CORRUPTED, made=with_tools(
-        in_nas("WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9"))),
+        nas_log("WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9"))),
     Planted(name="first check", verdict=Verdict.REPAIRED, made=with_tools(
         replace(REPAIR[0], step=Step.FS_FIRST_CHECK))),
     Planted(name="repair", verdict=Verdict.REPAIRED, rests_on=(Step.FS_UMOUNT,), made=read(
@@ -237,7 +229,7 @@ def test_a_pool_in_a_state_that_does_not_serve_is_corrupted(state: str) -> None:
 
 
 def test_an_import_that_may_have_come_before_its_disks_shows_no_damage() -> None:
-    late = replace(REFUSED, step=IMPORTS[0], stderr=IO_ERROR.replace("I/O error", LATE))
+    [late] = refused(IMPORTS[0], why=LATE)
     assert judge(replace(GOOD, tools=(late, *GOOD.tools))).verdict is Verdict.INTACT
     once = judge(replace(GOOD, tools=(late,)))
     assert once.verdict is Verdict.INCONCLUSIVE
@@ -323,11 +315,8 @@ def test_a_missing_disk_is_no_damage_while_the_cut_is_unknown() -> None:
 
 
 def test_a_failed_disk_of_the_checker_condemns_no_filesystem_of_a_pool_that_was_not_read() -> None:
-    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
-    failed = replace(DMESG, stdout=DMESG.stdout + line)
-    made = with_tools(
-        *refused(IMPORTS[0]), tool(IMPORTS[1], "zpool/import-ok"), failed, *WONT_MOUNT
-    )
+    imported = (*refused(IMPORTS[0]), tool(IMPORTS[1], "zpool/import-ok"))
+    made = with_tools(*imported, failed_disk(after_unmount=True), *WONT_MOUNT)
     assert judge(made).filesystem is Verdict.UNREPAIRABLE, "the pool explains it"
     unread = judge(without(made, Step.POOL_SCRUB))
     assert (unread.verdict, unread.filesystem) == (Verdict.REPAIRED, None)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from suites.selftest.unit.good_evidence import EVERYTHING, STATUS, evidence, tool
+from suites.selftest.unit.good_evidence import EVERYTHING, evidence, refused, tool
 from suites.selftest.unit.made_records import changed
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.evidence.folder import (
     CUT,
+    IMPORTS,
     LEDGER,
     OUTAGE,
     READBACK,
@@ -99,17 +100,12 @@ def test_a_standby_that_does_not_take_over_needs_no_cut(tmp_path: Path) -> None:
     for name in (CUT, READBACK):
         (folder / name).unlink()
     assert verdict_of(folder) is Verdict.INCONCLUSIVE
-    outage = Outage(
-        stage="load",
-        what="the standby did not import: no such pool",
-        machine="nas-standby",
-        of_nas=True,
-        kernel=(),
-    )
+    what = "the standby did not import: no such pool"
+    outage = Outage(stage="load", what=what, machine="nas-standby", of_nas=True)
     write_document(folder, OUTAGE, outage.as_json())
     judgement = judge(load_evidence(folder))
     assert judgement.verdict is Verdict.UNAVAILABLE
-    assert judgement.reasons[0] == f"nas-standby, load: {outage.what}"
+    assert judgement.reasons[0] == f"nas-standby, load: {what}"
 
 
 @pytest.mark.parametrize("left", range(13))
@@ -182,10 +178,7 @@ def test_a_pool_that_is_lost_is_lost_without_a_readable_cut(tmp_path: Path) -> N
     folder = store(tmp_path)
     (folder / CUT).write_bytes(b"{")
     found = load_evidence(folder)
-    steps = (Step.POOL_IMPORT, Step.POOL_IMPORT_M, Step.POOL_IMPORT_REWIND)
-    error = "cannot import 'tank': I/O error\n"
-    tried = [replace(STATUS, step=step, exit_code=1, stdout="", stderr=error) for step in steps]
-    lost = judge(replace(found, tools=tuple(tried)))
+    lost = judge(replace(found, tools=refused(*IMPORTS)))
     assert (lost.verdict, lost.lost) == (Verdict.POOL_LOST, 6)
     assert "at least" in lost.reasons[0]
 

@@ -68,26 +68,24 @@ def removals_of(folder: Path) -> Iterator[Removal]:
         count = len(content.splitlines())
         step = 1 if path.name == TOOLS else max(1, count // LINES_MAX)
         for at in range(0, count, step):
-            yield Removal(name=path.name, what=f"line {at} dropped", change=dropped(at, b""))
-            yield Removal(name=path.name, what=f"line {at} cut", change=dropped(at, None))
-            yield Removal(name=path.name, what=f"line {at} doubled", change=doubled(at))
+            ways: dict[str, Change] = {
+                "dropped": lambda _line: b"",
+                "cut": lambda line: line[: len(line) // 2] + b"\n",
+                "doubled": lambda line: line * 2,
+            }
+            for way, change in ways.items():
+                yield Removal(name=path.name, what=f"line {at} {way}", change=of_line(at, change))
 
 
-def dropped(at: int, instead: bytes | None) -> Change:
-    def change(data: bytes) -> bytes:
+def of_line(at: int, change: Change) -> Change:
+    """The change of a whole document by that of one line."""
+
+    def change_one(data: bytes) -> bytes:
         lines = data.splitlines(keepends=True)
-        lines[at] = lines[at][: len(lines[at]) // 2] + b"\n" if instead is None else instead
+        lines[at] = change(lines[at]) or b""
         return b"".join(lines)
 
-    return change
-
-
-def doubled(at: int) -> Change:
-    def change(data: bytes) -> bytes:
-        lines = data.splitlines(keepends=True)
-        return b"".join([*lines[: at + 1], *lines[at:]])
-
-    return change
+    return change_one
 
 
 def judged(folder: Path) -> Judgement | None:
@@ -96,11 +94,6 @@ def judged(folder: Path) -> Judgement | None:
         return judge(load_evidence(folder))
     except HarnessError:
         return None
-
-
-def verdict_of(folder: Path) -> Verdict | None:
-    found = judged(folder)
-    return None if found is None else found.verdict
 
 
 def unpacked(packed: Path, folder: Path) -> Path:
@@ -142,7 +135,7 @@ class Trial:
         """Whether a layer's own damage is less, or gone, once this file alone is gone."""
         now = self.after(Removal(name=name, what="deleted", change=lambda _data: None))
         return now is not None and any(
-            is_damage(before) and (after is None or after.badness < before.badness)
+            before.is_damage and (after is None or after.badness < before.badness)
             for before, after in zip(layers_of(self.whole), layers_of(now), strict=True)
             if before is not None
         )
@@ -158,13 +151,9 @@ class Trial:
         if before is Verdict.INTACT:
             return said if now.verdict is not Verdict.INCONCLUSIVE else ""
         states = self._vouches in (Vouches.AS_IT_WAS, Vouches.WRITTEN_ANEW)
-        if now.verdict is Verdict.INCONCLUSIVE:
-            is_right = not states and self.shows_damage(removal.name)
-        else:
-            is_right = now.verdict.badness >= before.badness or (
-                not states and self.shows_damage(removal.name)
-            )
-        if not is_right:
+        is_conclusive = now.verdict is not Verdict.INCONCLUSIVE
+        is_no_less = is_conclusive and now.verdict.badness >= before.badness
+        if not is_no_less and (states or not self.shows_damage(removal.name)):
             return said
         if harms(self.whole) and not harms(now) and now.verdict is before:
             return f"{said}, and no harm any more"
@@ -173,10 +162,6 @@ class Trial:
 
 def layers_of(found: Judgement) -> tuple[Verdict | None, ...]:
     return tuple(found.parts.values())
-
-
-def is_damage(verdict: Verdict) -> bool:
-    return verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
 
 
 def harms(found: Judgement) -> bool:
@@ -193,7 +178,9 @@ def test_there_are_many_kinds_of_cells_and_every_verdict() -> None:
 def test_the_evidence_as_it_was_gives_the_verdict_that_it_gave(
     packed: Path, tmp_path: Path
 ) -> None:
-    assert verdict_of(unpacked(packed, tmp_path)) == packed.name.split(".")[0]
+    found = judged(unpacked(packed, tmp_path))
+    assert found is not None
+    assert found.verdict == packed.name.split(".")[0]
 
 
 @pytest.mark.parametrize("vouches", list(Vouches))

@@ -16,11 +16,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import Confirmation, CutDocument, LinkFailure
 from torture.facts.evidence.folder import (
-    CUT,
     LEDGER,
-    PROOF,
-    SPEC,
-    VERIFIERS,
     Evidence,
     load_evidence,
     write_document,
@@ -242,15 +238,6 @@ def an_intact_record() -> TrialRecord:
     )
 
 
-def test_a_record_comes_back_as_it_was() -> None:
-    record = replace(
-        an_intact_record(),
-        speed=Speed(durable_per_s=12.5, sync_p50_ms=1.25, sync_p99_ms=80.0),
-        absence=Absence(outage_ms=8500.0, reconnect_ms=0.0, acknowledged_in_outage=1, lines=(9,)),
-    )
-    assert TrialRecord.from_json(json.loads(json.dumps(record.as_json()))) == record
-
-
 HOSTILE: Sequence[Any] = ("<b>", -1, float("nan"), float("inf"), True, [], {}, 10**400)
 
 
@@ -261,16 +248,21 @@ def test_a_value_that_is_no_figure_is_refused(value: Any) -> None:
             kind.from_json(dict.fromkeys(kind.names(), value) | {"lines": [value]})
 
 
+def scored(folder: Path, **documents: Any) -> TrialRecord:
+    """The record of a trial with these documents, each by the name of its file without the ending."""
+    record = an_intact_record()
+    spec = {"cell": record.cell, "index": 0, "seed": record.seed, "load_ms": 4000, "survive_ms": 1}
+    for name, document in {"spec": spec, **documents}.items():
+        write_document(folder, f"{name}.json", document)
+    return score(folder, timings={})
+
+
 def test_a_folder_is_scored_with_its_speed_and_its_outage(tmp_path: Path) -> None:
     story = Story().begin(1, 5).begin(2, 6, writer=1).done(2, 300, work_ms=5.0, sync_ms=[4.0]).cut()
     story.done(1, 8000, work_ms=7990.0, sync_ms=[7990.0])
-    spec = an_intact_record()
-    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
-    write_document(tmp_path, SPEC, document)
-    write_document(tmp_path, CUT, AT_CUT.as_json())
     (tmp_path / LEDGER).write_bytes(story.stored)
+    record = scored(tmp_path, cut=AT_CUT.as_json())
     assert load_evidence(tmp_path).cut == AT_CUT
-    record = score(tmp_path, timings={})
     assert record.speed == Speed(durable_per_s=200.0, sync_p50_ms=4.0, sync_p99_ms=4.0)
     assert (record.absence.acknowledged_in_outage, record.absence.unfounded) == (1, 0)
     assert any("1 operation was acknowledged while" in reason for reason in record.reasons)
@@ -278,21 +270,13 @@ def test_a_folder_is_scored_with_its_speed_and_its_outage(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("lost", ["lost_by_zfs", "lost_by_chain", "none"])
 def test_a_flush_that_was_lost_before_the_load_is_named(lost: str, tmp_path: Path) -> None:
-    spec = an_intact_record()
-    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
-    write_document(tmp_path, SPEC, document)
-    write_document(tmp_path, PROOF, {lost: True})
-    named = [
-        reason for reason in score(tmp_path, timings={}).reasons if "before the load" in reason
-    ]
+    record = scored(tmp_path, proof={lost: True})
+    named = [reason for reason in record.reasons if "before the load" in reason]
     assert len(named) == (lost != "none")
 
 
 def test_a_verifier_after_the_return_is_held_against_the_former_one(tmp_path: Path) -> None:
-    spec = an_intact_record()
-    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
-    write_document(tmp_path, SPEC, document)
-    write_document(tmp_path, PROOF, {"advertised": {"client": {"hard": "yes"}}})
-    write_document(tmp_path, VERIFIERS, {"before": ["a"], "after": ["a"]})
+    proof = {"advertised": {"client": {"hard": "yes"}}}
+    verifiers = {"before": ["a"], "after": ["a"]}
     client = {"hard": "yes", "write_verifier": "the same"}
-    assert score(tmp_path, timings={}).advertised.client == client
+    assert scored(tmp_path, proof=proof, verifiers=verifiers).advertised.client == client

@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from suites.selftest.unit.every_cell import any_cell, usual_cell
-from suites.selftest.unit.good_evidence import EVERYTHING, MIXED, OLD, evidence, tool, without
+from suites.selftest.unit.good_evidence import (
+    EVERYTHING,
+    MIXED,
+    OLD,
+    evidence,
+    otherwise,
+    tool,
+    without,
+)
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.sweeps import Matrix
@@ -36,6 +44,7 @@ from torture.trials.plan.draw import draw_trials
 
 CELLS = cells_of(Matrix.FULL)
 EXAMPLE = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
+SPEC: dict[str, Any] = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
 
 NAME_MAX = 255
 """Of a folder (limits.h(0p))."""
@@ -99,30 +108,25 @@ def test_a_repeated_trial_never_has_the_name_of_the_first(spec: TrialSpec) -> No
 
 @pytest.mark.parametrize("change", [{"origin": "replay"}, {"repeats": "x"}], ids=str)
 def test_a_trial_that_repeats_says_so_twice_or_not_at_all(change: dict[str, str]) -> None:
-    data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
     with pytest.raises(ValueError, match="cannot repeat"):
-        TrialSpec.from_json(data | change)
+        TrialSpec.from_json(SPEC | change)
 
 
 def test_a_spec_from_before_there_were_origins_is_live() -> None:
-    data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
-    for name in ("origin", "repeats"):
-        del data[name]
+    data = {name: value for name, value in SPEC.items() if name not in ("origin", "repeats")}
     assert TrialSpec.from_json(data | {"replay_of": "/there"}).origin == Origin.LIVE
 
 
 @pytest.mark.parametrize("missing", ["cell", "index", "seed", "load_ms", "survive_ms"])
 def test_half_a_spec_is_refused(missing: str) -> None:
-    data: dict[str, Any] = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
-    del data[missing]
+    data = {name: value for name, value in SPEC.items() if name != missing}
     with pytest.raises(KeyError, match=missing):
         TrialSpec.from_json(data)
 
 
 def test_a_spec_of_no_cell_is_refused() -> None:
-    data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
     with pytest.raises(ValueError, match="'punchcard'"):
-        TrialSpec.from_json(data | {"cell": "punchcard-standard-noslog-btrfs-nasonly"})
+        TrialSpec.from_json(SPEC | {"cell": "punchcard-standard-noslog-btrfs-nasonly"})
 
 
 def test_seeds_are_64_bits_and_all_different() -> None:
@@ -177,16 +181,13 @@ _IN_THE_END = (
 )  # fmt: skip
 
 
-def whole(**changes: object) -> Evidence:
+def whole(**changes: Any) -> Evidence:
     """Evidence that has all that a cell of btrfs, with a client that lives, has to have."""
-    outputs = [tool(step, "kernel/log-replayed", exit_code=0) for step in _IN_THE_END]
-    blocks = tool(Step.POOL_BLOCKS, "zdb/sound")
-    check = tool(Step.FS_FIRST_CHECK, "btrfs/clean")
-    made = evidence(*(o for o in outputs if o.step not in (blocks.step, check.step)), blocks, check)
-    made = replace(
-        made, documents=frozenset({PROOF, LEDGER}), manifest=ManifestFinding(is_due=True)
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    cases = {Step.POOL_BLOCKS: "zdb/sound", Step.FS_FIRST_CHECK: "btrfs/clean"}
+    outputs = (tool(s, cases.get(s, "kernel/log-replayed"), exit_code=0) for s in _IN_THE_END)
+    manifest = ManifestFinding(is_due=True)
+    vouched: dict[str, Any] = {"documents": frozenset({PROOF, LEDGER}), "manifest": manifest}
+    return evidence(*outputs, **(vouched | changes))
 
 
 def missing(made: Evidence) -> tuple[str, ...]:
@@ -213,11 +214,7 @@ def test_a_tool_that_was_not_run_vouches_for_nothing(step: Step) -> None:
 def test_a_kernel_log_that_was_not_read_to_its_end_vouches_for_nothing(
     step: Step, code: int | None
 ) -> None:
-    made = whole()
-    hung = tuple(
-        replace(output, exit_code=code) if output.step == step else output for output in made.tools
-    )
-    lacking = replace(made, tools=hung)
+    lacking = otherwise(whole(), step, exit_code=code)
     assert any(" failed (exit" in said for said in missing(lacking))
     assert judge(lacking).verdict is Verdict.INCONCLUSIVE
 

@@ -31,7 +31,7 @@ from torture.facts.evidence.folder import AdministrationDocument
 from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE, RunLayout, read_run_document
-from torture.records.record.trials import SCHEMA, Origin, TrialRecord
+from torture.records.record.trials import SCHEMA, Absence, Origin, Speed, TrialRecord
 from torture.records.record.trials_file import (
     Odd,
     OlderSchemaError,
@@ -324,6 +324,8 @@ MADE = list(make_records(40, cells=cells_of(Matrix.QUICK), seed=4))
 FULL = replace(
     MADE[0],
     administration=AdministrationDocument(name="snapshot"),
+    speed=Speed(durable_per_s=12.5, sync_p50_ms=1.25, sync_p99_ms=80.0),
+    absence=Absence(outage_ms=8500.0, reconnect_ms=0.0, acknowledged_in_outage=1, lines=(9,)),
     cut=replace(
         MADE[0].cut,
         audit=AuditDocument(acknowledgements=3, broken=1, findings=("a",)),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import (
+    DATA_ERRORS,
     EVERYTHING,
     MIXED,
     OLD,
@@ -18,13 +19,13 @@ from suites.selftest.unit.good_evidence import (
     evidence,
     failed_disk,
     ledger,
+    otherwise,
     read,
     readback,
     tool,
-    umount,
     without,
 )
-from torture.facts.evidence.folder import IMPORTS, Evidence, Step
+from torture.facts.evidence.folder import IMPORTS, Evidence, Step, ToolOutput
 from torture.facts.evidence.ledger import Hello, Ledger
 from torture.oracles.verdict.guarantee import Verdict
 from torture.oracles.verdict.judgement import Judgement
@@ -162,14 +163,12 @@ def test_a_repair_without_an_end_condemns_only_a_filesystem_that_will_not_mount(
 
 @pytest.mark.parametrize("exit_code", [None, 1, 32])
 def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -> None:
+    made = read(evidence(*REPAIR), EVERYTHING, after_repair=True)
+    assert judge(made).verdict is Verdict.REPAIRED
     for step in (Step.FS_UMOUNT, Step.FS_UMOUNT_AFTER_REPAIR):
-        made = read(evidence(*REPAIR), EVERYTHING, after_repair=True)
-        assert judge(made).verdict is Verdict.REPAIRED
-        stays = umount(step, exit_code)
-        tools = tuple(stays if output.step == step else output for output in made.tools)
         # the check before the repair still counts where only the one after it does not
         known = Verdict.INCONCLUSIVE if step is Step.FS_UMOUNT else Verdict.REPAIRED
-        for spoilt in (replace(made, tools=tools), without(made, step)):
+        for spoilt in (otherwise(made, step, exit_code=exit_code), without(made, step)):
             judgement = judge(spoilt)
             assert judgement.verdict is known
             assert "it was checked while still mounted" in " ".join(judgement.reasons)
@@ -192,8 +191,7 @@ def test_a_disk_that_fails_on_a_whole_pool_is_the_machinerys() -> None:
             assert judgement.pool is Verdict.INTACT
         stale = judge(evidence(failed, filesystem=kind, found=MIXED))
         assert (stale.verdict, stale.lost) == (Verdict.CORRUPTED, 1), "read without an error"
-    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
-    assert judge(evidence(failed, errors, found=MIXED)).verdict is Verdict.CORRUPTED
+    assert judge(evidence(failed, DATA_ERRORS, found=MIXED)).verdict is Verdict.CORRUPTED
     checksum = tool(Step.CHECK_DMESG, "kernel/csum-failed")
     assert judge(evidence(checksum, found=MIXED)).verdict is Verdict.CORRUPTED
 
@@ -221,36 +219,29 @@ def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:
     judgement = judge(early)
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "status was never read after its scrub" in judgement.reasons[0]
-    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
-    assert judge(replace(made, tools=(*early.tools, errors))).verdict is Verdict.CORRUPTED
-    healed = replace(made, tools=(before[0], errors, *before[1:], STATUS))
+    assert judge(replace(made, tools=(*early.tools, DATA_ERRORS))).verdict is Verdict.CORRUPTED
+    healed = replace(made, tools=(before[0], DATA_ERRORS, *before[1:], STATUS))
     assert judge(healed).pool is Verdict.REPAIRED
     assert "pool: it had data errors, which are gone after the scrub" in judge(healed).reasons
 
 
+def unfinished(state: str) -> ToolOutput:
+    return replace(STATUS, stdout=STATUS.stdout.replace('"FINISHED"', f'"{state}"'))
+
+
 @pytest.mark.parametrize(
-    ("stdout", "stderr", "exit_code"),
+    "output",
     [
-        ("", "", 1),
-        ("", "cannot scrub tank: pool I/O is currently suspended\n", 1),
-        ("", "cannot cancel scrubbing tank: there is no active scrub\n", 0),
-        ("scrub canceled\n", "", 0),
+        replace(SCRUB, stdout="", exit_code=1),
+        replace(SCRUB, stderr="cannot scrub tank: pool I/O is currently suspended\n", exit_code=1),
+        replace(SCRUB, stderr="cannot cancel scrubbing tank: there is no active scrub\n"),
+        replace(SCRUB, stdout="scrub canceled\n"),
+        *map(unfinished, ("CANCELED", "SCANNING", "ERRORSCRUBBING")),
     ],
 )
-def test_a_scrub_that_did_not_finish_leaves_the_pool_unscored(
-    stdout: str, stderr: str, exit_code: int
-) -> None:
-    scrub = replace(SCRUB, stdout=stdout, stderr=stderr, exit_code=exit_code)
-    judgement = judge(evidence(scrub))
+def test_a_scrub_that_did_not_finish_leaves_the_pool_unscored(output: ToolOutput) -> None:
+    judgement = judge(evidence(output))
     assert (judgement.verdict, judgement.pool) == (Verdict.INCONCLUSIVE, None)
-    assert "not scrubbed to its end" in judgement.reasons[0]
-
-
-@pytest.mark.parametrize("state", ["CANCELED", "SCANNING", "ERRORSCRUBBING"])
-def test_a_status_that_tells_of_no_finished_scrub_vouches_for_nothing(state: str) -> None:
-    status = replace(STATUS, stdout=STATUS.stdout.replace('"FINISHED"', f'"{state}"'))
-    judgement = judge(evidence(status))
-    assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "not scrubbed to its end" in judgement.reasons[0]
 
 
@@ -283,11 +274,8 @@ def test_an_import_that_succeeds_at_the_second_attempt_gave_nothing_up() -> None
 
 
 def test_a_pool_that_no_import_brings_back_is_lost() -> None:
-    tools = (
-        tool(Step.POOL_IMPORT, "zpool/import-needs-rewind"),
-        tool(Step.POOL_IMPORT_M, "zpool/import-needs-rewind"),
-        tool(Step.POOL_IMPORT_REWIND, "zpool/import-hopeless"),
-    )
+    cases = ("needs-rewind", "needs-rewind", "hopeless")
+    tools = [tool(step, f"zpool/import-{case}") for step, case in zip(IMPORTS, cases, strict=True)]
     lost = without(evidence(*tools, found=None), Step.POOL_STATUS, Step.FS_MOUNT, Step.FS_CHECK)
     judgement = judge(lost)
     assert judgement.verdict is Verdict.POOL_LOST
@@ -300,8 +288,7 @@ def test_a_pool_that_no_import_brings_back_is_lost() -> None:
 
 
 def test_data_that_zfs_itself_cannot_give_back_is_corruption() -> None:
-    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
-    judgement = judge(evidence(errors))
+    judgement = judge(evidence(DATA_ERRORS))
     assert judgement.verdict is Verdict.CORRUPTED
     assert subs(judgement) == (Verdict.CORRUPTED, Verdict.INTACT, Verdict.INTACT)
     assert judgement.pool_summary == "ONLINE, 2 data errors"

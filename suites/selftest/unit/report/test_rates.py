@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from suites.selftest.unit.every_cell import longest_name
-from suites.selftest.unit.made_records import changed, trial_record
-from suites.selftest.unit.report_records import figures_of, make_records, write_run
+from suites.selftest.unit.made_records import changed, record_in
+from suites.selftest.unit.report_records import figures_of, make_records, page_of, write_run
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -47,13 +47,11 @@ LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
     """So many records of each verdict, by its name in Python; every loss costs one guarantee."""
     return [
-        trial_record(
+        record_in(
+            cell,
+            Verdict[verdict],
             trial=f"{cell.name}.{verdict}.{number}",
-            cell=cell.name,
-            axes=cell.axes,
             seed=number,
-            verdict=Verdict[verdict],
-            guarantee=guarantee_of(cell),
             acknowledged=1,
             lost=int(Verdict[verdict].is_loss),
         )
@@ -126,15 +124,6 @@ def test_loss_is_missing_data_and_corruption_depends_on_the_verdict() -> None:
 def test_only_inconclusive_trials_give_no_rate() -> None:
     (row,) = figures_of(trials(SAFE, INCONCLUSIVE=3))
     assert row.loss == row.corruption == rate_of(0, 0)
-
-
-def test_every_cell_has_its_own_row() -> None:
-    mixed = [*trials(SAFE, INTACT=4), *trials(LOSES, CORRUPTED=2), *trials(SAFE, REPAIRED=1)]
-    safe, loses = figures_of(mixed)
-    assert (safe.cell, safe.guarantee, safe.trials) == (SAFE.name, "safe", 5)
-    assert (loses.cell, loses.guarantee, loses.trials) == (LOSES.name, "loses", 2)
-    assert safe.verdicts == {Verdict.INTACT: 4, Verdict.REPAIRED: 1}
-    assert figures_of([]) == ()
 
 
 def printed(records: list[TrialRecord]) -> str:
@@ -316,8 +305,7 @@ def test_each_phase_counts_the_risks_of_its_cuts(tmp_path: Path) -> None:
         Fallen("metadata-written", cuts=1, at_risk=1, unflushed=1, in_flight=1, empty=0),
         Fallen("zil-written", cuts=1, at_risk=1, unflushed=1, in_flight=0, empty=0),
     )
-    with Store.open([tmp_path / "run"]) as store:
-        page = render_page(store)
+    page = page_of(tmp_path / "run")
     assert "<td>all</td><td>3</td><td>2</td><td>2</td><td>1</td><td>1</td>" in page
 
 
@@ -334,8 +322,7 @@ def test_losses_are_counted_by_guarantee_and_by_policy(tmp_path: Path) -> None:
         ("rolls back", "torn", rate_of(1, 1), rate_of(1, 1)),
         ("safe", "flushed", rate_of(1, 3), rate_of(0, 3)),
     ]
-    with Store.open([tmp_path / "run"]) as store:
-        page = render_page(store)
+    page = page_of(tmp_path / "run")
     assert f"<td>safe</td><td>flushed</td><td>{in_words(rate_of(1, 3))}</td>" in page
 
 

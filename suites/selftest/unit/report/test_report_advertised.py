@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import intact_records, page_of, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.stats.rates import in_words
@@ -26,7 +26,6 @@ from torture.records.record.trials import (
     parse_queue,
 )
 from torture.report.page.promises import advertised_values
-from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 
 _QUEUE = "logical_block_size=512 physical_block_size=16384 write_cache=write_back fua=1 "
@@ -85,12 +84,18 @@ def _records(
 ) -> list[TrialRecord]:
     advertised = Advertised(client=more.pop("client", _DISK), volume=more.pop("volume", {}))
     where = Where(linux_nas="6.12.1", linux_client=more.pop("linux_client", "6.12.1"))
-    made = make_records(count, cells=[Cell.parse(cell)], seed=3)
-    own = {"verdict": Verdict.INTACT, "error": None, "lost": 0} | more
+    made = intact_records(count, cells=[Cell.parse(cell)], seed=3)
     return [
-        replace(changed(record, **own), advertised=advertised, where=where, zfs="2.3.9")
+        replace(changed(record, **more), advertised=advertised, where=where, zfs="2.3.9")
         for record in made
     ]
+
+
+def _audited(broken: int, **more: Any) -> list[TrialRecord]:
+    """Two records whose audit saw completions before a flush."""
+    audit = AuditDocument(acknowledgements=9, completions=8, broken=broken)
+    records = _records(2, **more)
+    return [replace(one, cut=replace(one.cut, audit=audit, second=None)) for one in records]
 
 
 def _table(tmp_path: Path, records: list[TrialRecord]) -> list[list[str]]:
@@ -132,11 +137,7 @@ def test_a_tear_between_small_blocks_breaks_nothing_and_one_inside_does(tmp_path
 
 @pytest.mark.parametrize(("broken", "said"), [(0, "0/2 0 %"), (4, "2/2 100 %")])
 def test_a_flush_is_held_against_the_audit(tmp_path: Path, broken: int, said: str) -> None:
-    audit = AuditDocument(acknowledgements=9, completions=8, broken=broken)
-    records = [
-        replace(record, cut=replace(record.cut, audit=audit, second=None)) for record in _records(2)
-    ]
-    assert _table(tmp_path, records)[1][4].startswith(said)
+    assert _table(tmp_path, _audited(broken))[1][4].startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +153,8 @@ def test_a_flush_is_held_against_the_audit(tmp_path: Path, broken: int, said: st
     ],
 )
 def test_flushes_are_asked_where_they_are_owed(tmp_path: Path, name: str, said: str) -> None:
-    audit = AuditDocument(acknowledgements=9, completions=8, broken=0)
-    known = "of_another" not in name
-    records = [
-        replace(record, cut=replace(record.cut, audit=audit, second=None), cell=name)
-        for record in _records(2, **({"cell": name} if known else {}))
-    ]
+    known = {} if "of_another" in name else {"cell": name}
+    records = [replace(record, cell=name) for record in _audited(0, **known)]
     records[0] = changed(records[0], verdict=Verdict.ROLLED_BACK, lost=88)
     assert _table(tmp_path, records)[1][4].startswith(said)
 
@@ -242,14 +239,13 @@ def test_atomic_units_of_nvme_are_asked_by_blocks_and_by_atomic_writes(tmp_path:
 def test_the_promises_are_on_the_page(tmp_path: Path) -> None:
     hostile = _DISK | {"write_cache": "<script>write back"}
     torn = [changed(record, torn_in_flight=1) for record in _records(2, client=hostile)]
-    with Store.open([write_run(tmp_path / "run", torn)]) as store:
-        page = render_page(store)
+    page = page_of(write_run(tmp_path / "run", torn))
     assert "2 promises of disks and mounts, 1 of them broken" in page
     section = page.partition('aria-label="advertised against kept"')[2].partition("</table>")[0]
     assert "2/2 100 %" in section
     assert "&lt;script&gt;write back" in section
-    with Store.open([write_run(tmp_path / "none", _records(2, client={}))]) as store:
-        assert "advertised against kept" not in render_page(store)
+    none = write_run(tmp_path / "none", _records(2, client={}))
+    assert "advertised against kept" not in page_of(none)
 
 
 def test_only_conclusive_live_cuts_count(tmp_path: Path) -> None:

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import AXES, Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.stats.planning import cuts_to_detect
 from torture.facts.stats.rates import bound_in_words, interval_in_words, printed_bounds, rate_of
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.figures.answer import (
-    RATE_TO_DETECT,
     Group,
     Standing,
     Theory,
@@ -103,12 +101,6 @@ def test_a_cell_without_theory_has_only_its_outcome(
     found = replace(figures(ALWAYS, **seen), guarantee="of another version", broken=0)
     assert theory_of(found) is Theory.NONE
     assert standing_of(found) is standing
-
-
-def test_so_many_cuts_would_have_seen_one_loss_in_ten() -> None:
-    fewest = cuts_to_detect(RATE_TO_DETECT, probability=0.95)
-    assert standing_of(figures(ALWAYS, intact=fewest)) is Standing.SAFE
-    assert standing_of(figures(ALWAYS, intact=fewest - 1)) is Standing.TOO_FEW
 
 
 def test_the_answer_says_how_sure_it_is() -> None:

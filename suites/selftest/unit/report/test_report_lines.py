@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed, plain
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import intact_records, make_records, page_of, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
@@ -312,17 +312,9 @@ EXPECTED = Worth(
 )
 
 
-def intact(cell: Cell, count: int) -> list[TrialRecord]:
-    records = make_records(count, cells=[cell], seed=2)
-    return [
-        changed(record, verdict=Verdict.INTACT, lost=0, rollback_ms=None, error=None)
-        for record in records
-    ]
-
-
 def measured() -> list[TrialRecord]:
     """Four that tell, one that is silent, and two that must not count: inconclusive, and repeated."""
-    records = intact(CELL, 7)
+    records = intact_records(7, cells=[CELL], seed=2)
     measured = [
         replace(
             record,
@@ -365,13 +357,10 @@ def test_a_cells_worth_is_the_median_of_conclusive_trials_with_a_measurement(
 
 
 def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
-    records = intact(CELL, 3)
-    run = write_run(tmp_path / "run", records)
-    lines = [json.loads(line) for line in (run / TRIALS_FILE).read_text().splitlines()]
-    for line in lines:
-        line.pop("speed", None)
-        line.pop("absence", None)
-    (run / TRIALS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    records = intact_records(3, cells=[CELL], seed=2)
+    run = write_run(tmp_path / "run", ())
+    lines = [json.dumps(plain(record, speed=..., absence=...)) for record in records]
+    (run / TRIALS_FILE).write_text("\n".join(lines))
     with Store.open([run]) as store:
         (figures,) = cell_figures(store.tallies())
         page = render_page(store)
@@ -382,15 +371,14 @@ def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
 
 
 def test_the_page_says_how_fast_and_how_it_was_made(tmp_path: Path) -> None:
-    records = [*measured(), *intact(OTHER, 2)]
-    with Store.open([write_run(tmp_path / "run", records)]) as store:
-        page = render_page(store)
+    records = [*measured(), *intact_records(2, cells=[OTHER], seed=2)]
+    page = page_of(write_run(tmp_path / "run", records))
     for words in ("2.5 ms, 250 ms", "7.5 s, 150 ms", "only ratios mean anything"):
         assert words in page, words
 
 
 def test_an_acknowledgement_without_a_nas_is_a_case_and_is_reported(tmp_path: Path) -> None:
-    sound, found = intact(OTHER, 2)
+    sound, found = intact_records(2, cells=[OTHER], seed=2)
     why = "2 operations were acknowledged while no NAS could answer"
     found = changed(
         found,

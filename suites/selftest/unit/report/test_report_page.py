@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import make_records, page_of, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.choices import why_different_there
 from torture.errors import HarnessError
@@ -40,11 +40,6 @@ from torture.report.reading.store import Store
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
-
-
-def page_of(run: Path) -> str:
-    with Store.open([run]) as store:
-        return render_page(store)
 
 
 def test_no_trials_make_a_page_without_an_answer(tmp_path: Path) -> None:
@@ -234,8 +229,7 @@ def test_more_losses_than_lines_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(render, "LOSSES_MAX", 4)
-    with Store.open([write_run(tmp_path / "run", records(9))]) as store:
-        page = render.render_page(store)
+    page = page_of(write_run(tmp_path / "run", records(9)))
     assert "Every loss: 9 trials" in page
     assert "5 more are in the exported" in page
     assert len(re.findall(r"tools/replay --live \S+</code></td>", page)) == 4
@@ -252,8 +246,7 @@ def test_a_file_that_changed_under_the_report_is_noticed(tmp_path: Path) -> None
 
 def test_a_trial_with_a_name_that_a_shell_would_run_is_quoted(tmp_path: Path) -> None:
     evil = changed(records(1)[0], trial="$(touch x); y")
-    with Store.open([write_run(tmp_path / "run", [evil])]) as store:
-        page = unescape(render.render_page(store))
+    page = unescape(page_of(write_run(tmp_path / "run", [evil])))
     assert f"'{tmp_path}/run/trials/$(touch x); y'" in page
     assert f"--live {tmp_path}/run/trials/$" not in page
 

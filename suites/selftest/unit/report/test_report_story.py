@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import tool
-from suites.selftest.unit.made_records import changed, trial_record
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.made_records import trial_record
+from suites.selftest.unit.report_records import intact_records, make_records, page_of, write_run
 from torture.choices.experiments import FAULTS
 from torture.choices.matrix.cells import TRANSPORT, Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -28,7 +28,6 @@ from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.sensitivity import MeasuredFault, Sensitivity, measured_sensitivity
 from torture.report.page.evidence_excerpts import timeline_of, words_of
-from torture.report.page.render import render_page
 from torture.report.page.story import story_of
 from torture.report.reading.store import Store
 from torture.trials.plan.draw import moved
@@ -59,10 +58,8 @@ def _line(t_ms: float, **fields: object) -> bytes:
     return json.dumps(fields | {"t_ms": t_ms, "guest_ms": guest_ms}).encode() + b"\n"
 
 
-def _begin(seq: int, t_ms: float) -> bytes:
-    return _line(
-        t_ms, event="begin", seq=seq, writer=seq, op="append", file=seq, blocks=[0], size=1
-    )
+def _begin(seq: int, t_ms: float = 100, op: str = "append") -> bytes:
+    return _line(t_ms, event="begin", seq=seq, writer=seq, op=op, file=seq, blocks=[0], size=1)
 
 
 LEDGER_LINES = [
@@ -190,28 +187,17 @@ def test_a_vm_that_does_not_boot_says_so_before_and_after_the_rescue(evidence: P
 
 
 def cut_record(**fields: Any) -> TrialRecord:
-    data = {"verdict": Verdict.ROLLED_BACK, "guarantee": "rolls back"}
-    timings = {"load": 3000, "check": 1000}
-    return trial_record(trial="t", cell="c", timings=timings, **(data | fields))
-
-
-def begin(seq: int, op: str = "append") -> bytes:
-    return _ledger_line(
-        event="begin", seq=seq, writer=0, op=op, file=0, blocks=[0], size=1, t_ms=100
-    )
+    data = {"verdict": Verdict.ROLLED_BACK, "timings": {"load": 3000, "check": 1000}}
+    return record(**(data | fields))
 
 
 def done(seq: int, t_ms: float) -> bytes:
-    return _ledger_line(event="done", seq=seq, t_ms=t_ms)
-
-
-def _ledger_line(**fields: object) -> bytes:
-    return json.dumps(fields).encode() + b"\n"
+    return _line(t_ms, event="done", seq=seq)
 
 
 @pytest.fixture
 def cut_evidence(tmp_path: Path) -> Path:
-    lines = [begin(1), begin(2), begin(3, "scribble"), begin(4), done(1, 1000), done(2, 1900),
+    lines = [_begin(1), _begin(2), _begin(3, op="scribble"), _begin(4), done(1, 1000), done(2, 1900),
              done(3, 1950), cut_mark(2000.0), done(4, 2500)]  # fmt: skip
     (tmp_path / LEDGER).write_bytes(b"".join(lines))
     (tmp_path / SPEC).write_text('{"cell": "c"}')
@@ -242,7 +228,7 @@ def test_without_a_rollback_nothing_is_called_gone(cut_evidence: Path) -> None:
     assert [acknowledgement.is_gone for acknowledgement in line.acknowledged] == [False, False]
 
 
-@pytest.mark.parametrize("ledger", [None, b"", b"\xff{", begin(1) + done(1, 5)])
+@pytest.mark.parametrize("ledger", [None, b"", b"\xff{", _begin(1) + done(1, 5)])
 def test_a_ledger_that_is_not_there_or_has_no_cut_shows_nothing(
     ledger: bytes | None, tmp_path: Path
 ) -> None:
@@ -252,23 +238,15 @@ def test_a_ledger_that_is_not_there_or_has_no_cut_shows_nothing(
     assert timeline_of(cut_record(), None).acknowledged == ()
 
 
-def output_of(step: Step, text: str, *, exit_code: int | None) -> ToolOutput:
-    return ToolOutput(
-        step=step, vm="nas", name="tool", argv=("tool", "-x"), exit_code=exit_code, stdout=text,
-        stderr="", duration_ms=1,
-    )  # fmt: skip
-
-
 def test_tools_that_complained_or_checked_are_shown(cut_evidence: Path) -> None:
+    log = "BTRFS error (device vdb): bad\nusb error\nBTRFS info: fine"
     for output in (
-        output_of(Step.POOL_IMPORT, "cannot import", exit_code=1),
-        output_of(Step.POOL_IMPORT_M, "", exit_code=0),
-        output_of(Step.FS_CHECK, "x" * 5000 + "the end", exit_code=0),
-        output_of(Step.FS_REPAIR, "hangs", exit_code=None),
-        output_of(
-            Step.CHECK_DMESG, "BTRFS error (device vdb): bad\nusb error\nBTRFS info: fine", exit_code=0
-        ),
-    ):  # fmt: skip
+        _output(Step.POOL_IMPORT, stdout="cannot import", exit_code=1),
+        _output(Step.POOL_IMPORT_M, stdout="", exit_code=0),
+        _output(Step.FS_CHECK, stdout="x" * 5000 + "the end", exit_code=0),
+        _output(Step.FS_REPAIR, stdout="hangs", exit_code=None),
+        _output(Step.CHECK_DMESG, stdout=log, exit_code=0),
+    ):
         append_tool(cut_evidence, output)
     words = words_of(cut_evidence)
     assert [tool.exit_code for tool in words] == [1, 0, None, 0]
@@ -317,22 +295,14 @@ def test_faults_on_other_transports_are_possible_there() -> None:
 def figures_of(tmp_path: Path, *names: str) -> tuple[CellFigures, ...]:
     """Of ten sound cuts of each of these cells."""
     for number, name in enumerate(names):
-        made = make_records(10, cells=[Cell.parse(name)], seed=number)
-        conclusive = (
-            changed(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made
-        )
-        write_run(tmp_path / name, conclusive)
+        write_run(tmp_path / name, intact_records(10, cells=[Cell.parse(name)], seed=number))
     with Store.open([tmp_path / name for name in names]) as store:
         return cell_figures(store.tallies())
 
 
 def test_a_run_shows_the_measurements_on_its_own_transports(tmp_path: Path) -> None:
-    own = MeasuredFault(
-        name="f", words="w", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4
-    )
-    rare = MeasuredFault(
-        name="f", words="x", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4
-    )
+    own = replace(fault(4, 4), cell="iscsi-always-noslog-ext4-bothdie")
+    rare = replace(own, words="x")
     there = replace(own, cell="nfs4-always-noslog-files-bothdie", detected=1)
     elsewhere = replace(own, cell="nfs3-always-noslog-files-bothdie", detected=2)
     kept = Sensitivity(versions={}, faults=(own, rare), on_transports=(elsewhere, there))
@@ -399,8 +369,7 @@ def test_a_fault_is_looked_for_where_it_is_one(tmp_path: Path) -> None:
 
 def test_the_page_counts_only_trials_that_are_alike(tmp_path: Path) -> None:
     made = make_records(40, cells=[Cell.parse("nfs4-standard-noslog-files-nasonly")], seed=3)
-    with Store.open([write_run(tmp_path / "run", made)]) as store:
-        page = render_page(store)
+    page = page_of(write_run(tmp_path / "run", made))
     assert HEADING in page
     assert page.count("<td>not measured in such cells</td>") == len(measured_sensitivity().faults)
     measured = measured_sensitivity().of(
@@ -413,12 +382,9 @@ def test_the_page_counts_only_trials_that_are_alike(tmp_path: Path) -> None:
 
 def test_the_page_shows_the_sensitivity_if_a_cell_is_called_safe(tmp_path: Path) -> None:
     made = make_records(40, cells=cells_of(Matrix.QUICK), seed=3)
-    with Store.open([write_run(tmp_path / "run", made)]) as store:
-        page = render_page(store)
+    page = page_of(write_run(tmp_path / "run", made))
     assert HEADING in page
     assert "a disk drops one flush in 20" in page
     lossy = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
-    with Store.open(
-        [write_run(tmp_path / "lossy", make_records(9, cells=[lossy], seed=3))]
-    ) as store:
-        assert HEADING not in render_page(store)
+    made = make_records(9, cells=[lossy], seed=3)
+    assert HEADING not in page_of(write_run(tmp_path / "lossy", made))

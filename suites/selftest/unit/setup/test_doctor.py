@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from suites.selftest.programs.launcher import run_program
 from torture.errors import HarnessError
 from torture.files import CHECKOUT
 from torture.machines.images import IMAGES, GuestImage
@@ -270,16 +271,9 @@ def test_a_finding_is_one_line_and_its_fix_stands_below() -> None:
     assert in_words([ok("a", "b")]).splitlines()[-1] == "a run can work"
 
 
-def run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:
+def run_doctor(**environment: Any) -> subprocess.CompletedProcess[str]:
     """Isolated and without site-packages, as on a host where nothing is installed."""
-    return subprocess.run(
-        [sys.executable, "-I", "-S", str(DOCTOR)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        env={**os.environ, **environment},
-    )
+    return run_program(sys.executable, "-I", "-S", DOCTOR, deadline_s=30, **environment)
 
 
 def test_the_tool_needs_no_package_and_a_lack_ends_it_with_1(tmp_path: Path) -> None:

@@ -8,11 +8,23 @@ from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import Cell
 from torture.features.speed.documents import MeasuredDocument, MeasuredJob, MeasuredPlace
-from torture.features.speed.jobs.jobs import SpeedJob
+from torture.features.speed.jobs.jobs import JobEnd, SpeedJob
 from torture.features.speed.tasks import MEASURED
 from torture.records.record.trials import TrialRecord
 
 SYNC_4K = "syncwrite-4k-t1"
+
+
+def job_end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> JobEnd:
+    """Operations one after the other, of this time each."""
+    return JobEnd(
+        operations=operations,
+        bytes=operations * bytes_,
+        run_ms=operations * ms,
+        mean_ms=ms,
+        p50_ms=ms,
+        p99_ms=ms,
+    )
 
 
 def measured_job(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ from unittest.mock import Mock
 import pytest
 from msgspec import structs
 
+from suites.selftest.unit.speed.measured_records import job_end, measured_job
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, Completed, write_document
 from torture.facts.recording.disks import Profile
+from torture.features.speed import courses
 from torture.features.speed.documents import (
     MeasuredDocument,
     MeasuredJob,
@@ -24,7 +26,7 @@ from torture.features.speed.documents import (
 )
 from torture.features.speed.draws import draw_measured
 from torture.features.speed.jobs.jobs import JobEnd, Link, SpeedJob, parse_fio
-from torture.features.speed.run import jobs_run, measurement
+from torture.features.speed.run import jobs_run
 from torture.features.speed.run.job_programs import Target
 from torture.features.speed.run.jobs_run import (
     find_slow_motions,
@@ -185,46 +187,51 @@ def test_the_evidence_of_a_measurement_is_scored(tmp_path: Path) -> None:
     assert TrialRecord.from_json(record.as_json()) == record
 
 
+def played(
+    monkeypatch: pytest.MonkeyPatch, ms_of: Callable[[str, int], float]
+) -> tuple[Callable[[str, int], AbstractContextManager[Callable[[], int]]], list[float]]:
+    """A link, and runs over it whose operations take so long by link and slow motion; and these."""
+    over, ran = [("", 1)], list[float]()
+
+    @contextmanager
+    def linked(link: str, times: int) -> Iterator[Callable[[], int]]:
+        over[0] = link, times
+        yield lambda: 0
+
+    def run(_target: object, names: tuple[str, ...], *_: object) -> dict[str, JobEnd]:
+        ran.append(ms_of(*over[0]))
+        return dict.fromkeys(names, job_end(ran[-1]))
+
+    monkeypatch.setattr(jobs_run, "run_jobs", run)
+    return linked, ran
+
+
 def test_each_job_and_link_gets_the_motion_that_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a simulated NAS that answers before its disk does: an operation waits for the link alone."""
     machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
-    own_ms, waited_ms = 1.0, {"": 10.0, Link.GBE1: 0.24}
-    now: dict[str, Any] = {}
-
-    @contextmanager
-    def linked(link: str, times: int) -> Iterator[Any]:
-        now.update(link=link, times=times)
-        yield lambda: 0
-
-    def run(_target: object, names: tuple[str, ...], *_: object) -> dict[str, JobEnd]:
-        ms = own_ms + waited_ms[now["link"]] * now["times"]
-        now["runs"] = now.get("runs", 0) + 1
-        end = JobEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
-        return dict.fromkeys(names, end)
-
-    monkeypatch.setattr(jobs_run, "run_jobs", run)
-    own = JobEnd(operations=100, bytes=1, run_ms=100, mean_ms=1, p50_ms=1, p99_ms=1)
+    waited_ms = {"": 10.0, Link.GBE1: 0.24}
+    linked, runs = played(monkeypatch, lambda link, times: 1 + waited_ms[link] * times)
 
     def found(name: str, *links: str, syncs_every_write: bool = False) -> dict[Any, int]:
         return find_slow_motions(
             replace(machines.target, linked=linked),
             MeasureOrder(jobs=(name,), links=links),
             evidence,
-            unmodelled={name: own},
+            unmodelled={name: job_end(1)},
             profile=Profile(flush_us=10_000),
             syncs_every_write=syncs_every_write,
         )
 
     assert list(found("write-128k-t1", "").values()) == [2]
     assert list(found("write-128k-t1", "", syncs_every_write=True).values()) == [19]
-    now.clear()
+    runs.clear()
     assert found("syncwrite-4k-t1", "", Link.GBE1) == {
         ("", "syncwrite-4k-t1"): 2,
         (Link.GBE1, "syncwrite-4k-t1"): 48,
     }
-    assert now["runs"] <= 5, "one where the first guess was right, four at most for the other"
+    assert len(runs) <= 5, "one where the first guess was right, four at most for the other"
 
 
 @pytest.mark.parametrize(
@@ -241,30 +248,27 @@ def test_a_round_in_too_fast_a_motion_is_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     machines, evidence = _Machines(), EvidenceWriter(folder=tmp_path)
-    ran: list[int] = []
-
-    @contextmanager
-    def linked(_link: str, times: int) -> Iterator[Any]:
-        ran.append(times)
-        yield lambda: 0
-
-    def run(_target: object, names: tuple[str, ...], *_: object) -> dict[str, JobEnd]:
-        ms = 0.5 + waited_ms * ran[-1]
-        end = JobEnd(operations=100, bytes=1, run_ms=100 * ms, mean_ms=ms, p50_ms=ms, p99_ms=ms)
-        return dict.fromkeys(names, end)
-
-    monkeypatch.setattr(jobs_run, "run_jobs", run)
-    own = JobEnd(operations=100, bytes=1, run_ms=50, mean_ms=0.5, p50_ms=0.5, p99_ms=0.5)
+    linked, ran = played(monkeypatch, lambda _link, times: 0.5 + waited_ms * times)
     name = "coldread-128k-t1"
     ended = run_rounds(
         replace(machines.target, linked=linked),
         MeasureOrder(jobs=(name,), links=("",), rounds=2, slow_motion=chosen),
         evidence,
         slow_motion={("", name): 20},
-        unmodelled={name: own},
+        unmodelled={name: job_end(0.5)},
     )
     assert [one.job.slow_motion for one in ended] == motions
     assert len(ran) == runs
+
+
+def measured(folder: Path, cell: Cell) -> MeasuredDocument:
+    """The measurement of a cell whose one disk flushes in 10 ms, with a motion to be found."""
+    disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
+    order = structs.replace(_ORDER, slow_motion=0)
+    trial = Mock(cell=cell, jobs={}, disks=(disk,))
+    trial.spec.task = order
+    courses.COURSE.stages(trial, Mock(), EvidenceWriter(folder=folder))
+    return MeasuredDocument.from_json(json.loads((folder / MeasuredDocument.FILE).read_text()))
 
 
 @pytest.mark.parametrize(
@@ -278,32 +282,22 @@ def test_a_round_in_too_fast_a_motion_is_run_again(
 def test_the_slow_motion_of_a_cell_knows_its_sync(
     name: str, syncs_every_write: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
-
-    def find(*_: object, **words: Any) -> dict[Any, int]:
-        asked.update(words)
-        raise HarnessError("enough")
-
-    monkeypatch.setattr(measurement, "ready_machines", lambda *_: (Mock(), Mock()))
-    monkeypatch.setattr(measurement, "lay_out", lambda *_: None)
-    monkeypatch.setattr(measurement, "run_unmodelled", lambda *_: {})
-    monkeypatch.setattr(measurement, "find_slow_motions", find)
-    disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
-    order = structs.replace(_ORDER, slow_motion=0)
-    trial = Mock(cell=Cell.parse(name), jobs={}, disks=(disk,))
+    monkeypatch.setattr(courses, "ready_machines", lambda *_: (Mock(), Mock()))
+    monkeypatch.setattr(courses, "lay_out", lambda *_: None)
+    monkeypatch.setattr(courses, "run_unmodelled", lambda *_: {})
+    find = Mock(side_effect=HarnessError("enough"))
+    monkeypatch.setattr(courses, "find_slow_motions", find)
     with pytest.raises(HarnessError, match="enough"):
-        measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
+        measured(tmp_path, Cell.parse(name))
+    asked = find.call_args.kwargs
     assert asked["syncs_every_write"] is syncs_every_write
-    assert asked["profile"] is disk.profile
+    assert asked["profile"] == Profile(flush_us=10_000)
 
 
 def test_the_document_has_the_slowest_motion_that_a_round_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = MeasuredJob(
-        job="syncwrite-4k-t1", link="", round=0, operations=1, operations_per_s=1.0, mib_per_s=1.0,
-        mean_ms=1.0, p50_ms=1.0, p99_ms=1.0, emulator_share=0.05, slow_motion=60,
-    )  # fmt: skip
+    job = structs.replace(measured_job(1.0, link=""), slow_motion=60)
     nas, client = Mock(), Mock()
     nas.must.return_value.stdout, nas.spec.memory_mib, client.spec.memory_mib = "1", 512, 768
     replaced: dict[str, Any] = {
@@ -315,11 +309,8 @@ def test_the_document_has_the_slowest_motion_that_a_round_needed(
         "Recorded": Mock(counted=lambda one: one.job),
     }
     for name, returned in replaced.items():
-        monkeypatch.setattr(measurement, name, Mock(return_value=returned))
-    monkeypatch.setattr(measurement, "_processor_times", Mock(side_effect=[[0] * 8, [1] * 8]))
-    disk = Mock(serial="data0", profile=Profile(flush_us=10_000))
-    trial = Mock(cell=_CELL, jobs={}, disks=(disk,))
-    order = structs.replace(_ORDER, slow_motion=0)
-    document = measurement.measure(trial, order, Mock(), EvidenceWriter(folder=tmp_path))
+        monkeypatch.setattr(courses, name, Mock(return_value=returned))
+    monkeypatch.setattr(courses, "_processor_times", Mock(side_effect=[[0] * 8, [1] * 8]))
+    document = measured(tmp_path, _CELL)
     assert document.slow_motion == 60
     assert document.timers["nas:/sys/module/zfs/parameters/zfs_txg_timeout"] == "300"

@@ -1,8 +1,7 @@
-"""Speed beside safety: prices, fronts and published tables, from made records with known figures."""
+"""Speed beside safety: prices, fronts, published tables and the page, from made records."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.test_report_answer import figures
-from suites.selftest.unit.report_records import make_records, write_run
+from suites.selftest.unit.report_records import intact_records, make_records, page_of, write_run
 from suites.selftest.unit.speed.measured_records import (
     SYNC_4K,
     measured_job,
@@ -23,6 +22,7 @@ from suites.selftest.unit.speed.measured_records import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import rate_of
+from torture.features.speed.documents import MeasuredJob
 from torture.features.speed.jobs.jobs import SpeedJob
 from torture.features.speed.jobs.published import TABLES
 from torture.features.speed.jobs.slow_motion import Estimate
@@ -32,17 +32,19 @@ from torture.features.speed.trade.measurements import (
     CellSpeed,
     Measurement,
     RoundKey,
-    digits,
-    estimate_in_words,
+    measurements_of,
     speed_of,
 )
 from torture.features.speed.trade.prices import Front, Trade, fronts_of, trade_of
 from torture.features.speed.trade.trade_charts import SHAPES, drawn_sweep
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.report.exports import EXPORTS
 from torture.report.figures.answer import CUTS_TO_DETECT, Standing
 from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.pairs import grid_of
 from torture.report.figures.sensitivity import Sensitivity, measured_sensitivity
+from torture.report.figures.tables import fallen_cuts, kept_by_disks
 from torture.report.page.vega import PHONE, WIDE, Frame
 from torture.report.reading.store import Store
 
@@ -51,18 +53,14 @@ STANDARD = "iscsi-standard-noslog-btrfs-bothdie"
 DISABLED = "iscsi-disabled-noslog-btrfs-bothdie"
 SLOG = "iscsi-always-plp-sas-btrfs-bothdie"
 NFS = "nfs4-standard-noslog-raidz1-files-bothdie"
+SWEEPS = [sweep for table in TABLES for sweep in table.sweeps]
 NFS_SLOG = "nfs4-standard-plp-sata-raidz1-files-bothdie"
 
 
 def cuts(name: str, *, intact: int, lost: int = 0) -> list[TrialRecord]:
-    made = list(make_records(intact + lost, cells=[Cell.parse(name)], seed=7))
-    verdicts = [Verdict.INTACT] * intact + [Verdict.ROLLED_BACK] * lost
-    return [
-        changed(
-            record, verdict=verdict, lost=int(verdict.is_loss), machinery_failed=False, error=None
-        )
-        for record, verdict in zip(made, verdicts, strict=True)
-    ]
+    made = intact_records(intact + lost, cells=[Cell.parse(name)], seed=7)
+    back = {"verdict": Verdict.ROLLED_BACK, "lost": 1}
+    return [*made[:intact], *(changed(record, **back) for record in made[intact:])]
 
 
 def trade(
@@ -322,7 +320,7 @@ def test_a_curve_has_the_measured_points_that_are_the_models(tmp_path: Path) -> 
 
 
 def test_each_sweep_has_a_mark_for_each_curve() -> None:
-    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
+    for sweep in SWEEPS:
         assert len(sweep.curves) <= len(SHAPES)
         assert sweep.is_bars == (len(sweep.curves[0].ours) == 1)
 
@@ -330,26 +328,169 @@ def test_each_sweep_has_a_mark_for_each_curve() -> None:
 @pytest.mark.parametrize("frame", [WIDE, PHONE])
 def test_a_picture_names_each_curve_whole(frame: Frame) -> None:
     """Names that differ at their ends alone were cut to the same words."""
-    for sweep in itertools.chain.from_iterable(table.sweeps for table in TABLES):
+    for sweep in SWEEPS:
         point = Point(at=4, figure=Estimate(value=2, low=1, high=3))
         curves = {curve.words: (point,) for curve in sweep.curves}
         picture = drawn_sweep(SweepDrawn(sweep=sweep, curves=curves), frame)
         assert [words for words in curves if f">{words}<" not in picture] == []
 
 
+# Measurements beside live trials: counted once, and in their own section of the page.
+
+CELLS = [Cell.parse(ALWAYS), Cell.parse(DISABLED)]
+LIVE = list(make_records(24, cells=CELLS, seed=3))
+UNCUT = "iscsi-always-plp-btrfs-bothdie"
+MEASURED = [
+    *measured_rounds(ALWAYS, [10.0, 11.0, 9.0, 10.0]),
+    *measured_rounds(UNCUT, [1.0, 1.1, 0.9, 1.0]),
+    measured_record(ALWAYS, [measured_job(0.1, link="")], index=9, device="sas"),
+    replace(
+        changed(measured_record(DISABLED, []), verdict=Verdict.INCONCLUSIVE),
+        error="no answer",
+    ),
+]
+
+
+def measured_in(*runs: Path) -> list[Measurement]:
+    with Store.open(runs) as store:
+        return measurements_of(store.lines)
+
+
+def test_no_figure_of_cuts_changes(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain" / "run", LIVE)
+    both = write_run(tmp_path / "both" / "run", [*MEASURED[:3], *LIVE, *MEASURED[3:]])
+    with Store.open([plain]) as store, Store.open([both]) as other:
+        assert other.trials == store.trials == len(LIVE)
+        assert other.notes == store.notes
+        assert other.tallies() == store.tallies()
+        assert grid_of(cell_figures(other.tallies())) == grid_of(cell_figures(store.tallies()))
+        assert other.breaches() == store.breaches()
+        assert fallen_cuts(other.sql) == fallen_cuts(store.sql)
+        assert kept_by_disks(other.sql) == kept_by_disks(store.sql)
+        assert other.audited() == store.audited()
+        assert other.rollbacks() == store.rollbacks()
+        assert other.losses(most=99)[0] == store.losses(most=99)[0]
+        trials = [[case.record.trial for case in one.cases(most=99)] for one in (other, store)]
+        assert trials[0] == trials[1]
+        assert (other.zfs_versions, other.accelerators) == (store.zfs_versions, store.accelerators)
+
+
+@pytest.mark.parametrize("form", ["markdown", "json"])
+def test_exports_of_cells_are_the_same(form: str, tmp_path: Path) -> None:
+    texts = []
+    for name, records in (("plain", LIVE), ("both", [*MEASURED, *LIVE])):
+        run = write_run(tmp_path / name / "run", records)
+        with Store.open([run]) as store:
+            written = EXPORTS[form].write(store, run.parent)
+        texts.append([path.read_text().replace(f"/{name}/", "/") for path in written])
+    assert texts[0] == texts[1]
+
+
+def test_the_table_of_trials_has_them_with_their_origin(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [*LIVE, *MEASURED])
+    with Store.open([run]) as store:
+        rows = store.sql.execute("SELECT origin, count(*) FROM trials GROUP BY ALL").fetchall()
+    assert dict(rows) == {"live": len(LIVE), "measured": len(MEASURED)}
+
+
+def test_rounds_are_alike_in_all_cells_of_a_run(tmp_path: Path) -> None:
+    found = measured_in(write_run(tmp_path / "run", [*LIVE, *MEASURED]))
+    volumes = {one.cell: one for one in found if not one.device}
+    assert volumes.keys() == {ALWAYS, UNCUT}
+    assert list(volumes[ALWAYS].rounds) == list(volumes[UNCUT].rounds)
+    assert [key[2:] for key in volumes[UNCUT].rounds] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [job.mean_ms for job in volumes[UNCUT].rounds.values()] == [1.0, 1.1, 0.9, 1.0]
+    [alone] = [one for one in found if one.device]
+    assert (alone.device, len(alone.rounds)) == ("sas", 1)
+
+
+def test_a_pass_that_failed_keeps_its_place(tmp_path: Path) -> None:
+    """Otherwise the second pass over this cell would be compared with the first over another one."""
+    first, second = measured_rounds(ALWAYS, [10.0, 11.0, 9.0, 10.0])
+    failed = changed(first, verdict=Verdict.INCONCLUSIVE, measured=None)
+    [found] = measured_in(write_run(tmp_path / "run", [failed, second]))
+    assert {key.turn for key in found.rounds} == {1}
+
+
+def test_a_record_in_two_runs_of_a_report_counts_once(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a" / "run", MEASURED[:2])
+    copy = write_run(tmp_path / "b" / "run", MEASURED[:2])
+    [found] = measured_in(run, copy)
+    assert len(found.rounds) == 4
+    other = write_run(tmp_path / "c" / "other", MEASURED[:2])
+    [both] = measured_in(run, other)
+    assert len(both.rounds) == 8
+
+
 @pytest.mark.parametrize(
-    ("value", "count", "words"),
-    [(3.14159, 2, "3.1"), (0.0025, 2, "0.0025"), (1234.5, 2, "1,234"), (0.3, 2, "0.30")],
-)  # fmt: skip
-def test_digits(value: float, count: int, words: str) -> None:
-    assert digits(value, count) == words
+    "odd",
+    [
+        MeasuredJob(job="syncwrite-4k-t1", link="gbe1", round=0),
+        replace(measured_job(3.0), job="teleport-4k-t1"),
+        replace(measured_job(3.0), mib_per_s=0.0),
+    ],
+)
+def test_an_odd_round_is_left_out(odd: MeasuredJob, tmp_path: Path) -> None:
+    records: list[TrialRecord] = [measured_record(ALWAYS, [odd, measured_job(2.0, number=1)])]
+    [found] = measured_in(write_run(tmp_path / "run", records))
+    assert [job.mean_ms for job in found.rounds.values()] == [2.0]
 
 
-@given(st.floats(1e-6, 1e9), st.floats(1, 5), st.floats(1, 5))
-def test_a_printed_interval_covers_the_exact_one(value: float, down: float, up: float) -> None:
-    estimate = Estimate(value=value, low=value / down, high=value * up)
-    found = re.search(r"\((\S+) to (\S+)\)", estimate_in_words(estimate, "ms"))
-    assert found
-    low, high = (float(end.replace(",", "")) for end in found.groups())
-    assert low <= value / down * (1 + 1e-6)
-    assert high >= value * up * (1 - 1e-6)
+def test_a_cell_of_another_version_keeps_its_own_axes(tmp_path: Path) -> None:
+    record = replace(MEASURED[0], cell="warp-always", axes={"transport": "warp"})
+    [found] = measured_in(write_run(tmp_path / "run", [record]))
+    assert found.axes["transport"] == "warp"
+
+
+# The section "Speed beside safety" on the page: there with measurements, and with hostile ones,
+# too.
+
+SLOG_RAW = "iscsi-always-plp-sas-raw-bothdie"
+
+
+def test_a_page_without_measurements_has_no_section(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path / "run", cuts(ALWAYS, intact=3)))
+    assert "Speed beside safety" not in page
+
+
+def test_a_page_of_measurements_alone_says_that_there_are_no_cuts(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path / "run", measured_rounds(ALWAYS, [6.0] * 4)))
+    assert "0 power cuts" in page
+    assert "No power cut was measured." in page
+    assert "no cuts of this configuration" in page
+    assert "not walked" in page
+
+
+def test_the_front_and_the_prices_are_on_the_page(tmp_path: Path) -> None:
+    records = [
+        *measured_rounds(ALWAYS, [12.0] * 4), *cuts(ALWAYS, intact=40),
+        *measured_rounds(DISABLED, [1.0] * 4), *cuts(DISABLED, intact=2, lost=38),
+    ]  # fmt: skip
+    page = page_of(write_run(tmp_path / "run", records))
+    assert page.count('aria-label="measured speed against loss"') == 2
+    first_screen = page.split('<table id="grid">')[0]
+    assert "synchronous writes of 4 KiB take 12.0 times" in first_screen
+    text = re.sub(r"\s+", " ", page)
+    assert "R6: sizes of blocks" in text
+
+
+def test_a_sweep_is_drawn_where_something_of_it_was_measured(tmp_path: Path) -> None:
+    records = measured_rounds(SLOG_RAW, [1.0] * 4, job="syncwrite-4k-t4", link="gbe10")
+    page = page_of(write_run(tmp_path / "run", records))
+    assert page.count('aria-label="synchronous writes of 4 KiB by threads"') == 2
+    assert 'aria-label="writes of 128 KiB in a row"' not in page
+    bars = measured_rounds(SLOG_RAW, [1.0] * 4, job="write-128k-t1", link="gbe10")
+    assert 'aria-label="writes of 128 KiB in a row"' in page_of(write_run(tmp_path / "bars", bars))
+
+
+def test_hostile_words_of_a_measurement_are_text(tmp_path: Path) -> None:
+    job = measured_job(2.0, link="<script>x</script>")
+    record = replace(
+        measured_record(ALWAYS, [job]),
+        cell="<img src=x>",
+        axes={"sync": "<b>", "transport": "<i>"},
+    )
+    page = page_of(write_run(tmp_path / "run", [record]))
+    assert "<img" not in page
+    assert "<script>x" not in page
+    assert "&lt;script&gt;x" in page

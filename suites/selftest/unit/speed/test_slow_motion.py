@@ -6,6 +6,7 @@ Ratios of figures over rounds, and the coverage of their intervals.
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
+from suites.selftest.unit.speed.measured_records import job_end as _end
 from torture.facts.recording.disks import Profile
-from torture.features.speed.jobs.jobs import JobEnd, Link, SpeedJob, slowed
+from torture.features.speed.jobs.jobs import Link, SpeedJob, slowed
 from torture.features.speed.jobs.slow_motion import (
     ROUNDS_MIN,
     SHARE_MAX,
@@ -32,23 +34,12 @@ from torture.features.speed.jobs.slow_motion import (
     slower_motion,
     timers_script,
 )
+from torture.features.speed.trade.measurements import digits, estimate_in_words
 from torture.machines.lab.network.wire import DirectionCounts, LinkCounts, Pace
 
 _CHOSEN = 0.08
 """The share that a motion is chosen for."""
 _SYNC, _WRITE = SpeedJob.parse("syncwrite-4k-t1"), SpeedJob.parse("write-128k-t1")
-
-
-def _end(ms: float, *, operations: int = 100, bytes_: int = 4096) -> JobEnd:
-    """Operations one after the other, of this time each."""
-    return JobEnd(
-        operations=operations,
-        bytes=operations * bytes_,
-        run_ms=operations * ms,
-        mean_ms=ms,
-        p50_ms=ms,
-        p99_ms=ms,
-    )
 
 
 @given(own_ms=st.floats(0.05, 50), modelled_ms=st.floats(0.01, 20))
@@ -210,14 +201,6 @@ def test_a_frame_takes_n_times_as_long(link: Link, n: int, frame_bytes: int) -> 
     assert pace.one_way_us * 2 == n * link.round_trip_us
 
 
-@given(LINKS, SLOWNESS)
-def test_the_product_of_rate_and_delay_stays(link: Link, n: int) -> None:
-    true, slow = slowed(link, 1), slowed(link, n)
-    assert slow.rate_bits_per_s * slow.one_way_us == pytest.approx(
-        true.rate_bits_per_s * true.one_way_us, rel=1e-5
-    )
-
-
 @pytest.mark.parametrize("n", [0, -1])
 def test_faster_than_true_speed_is_refused(n: int) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
@@ -291,3 +274,21 @@ def test_an_estimate_lies_within_bounds() -> None:
     assert Estimate(value=2.0).is_within(1, 2)
     assert not Estimate(value=2.1).is_within(1, 2)
     assert Estimate(value=2.0, low=1.0, high=4.0).width == 4
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "words"),
+    [(3.14159, 2, "3.1"), (0.0025, 2, "0.0025"), (1234.5, 2, "1,234"), (0.3, 2, "0.30")],
+)  # fmt: skip
+def test_digits(value: float, count: int, words: str) -> None:
+    assert digits(value, count) == words
+
+
+@given(st.floats(1e-6, 1e9), st.floats(1, 5), st.floats(1, 5))
+def test_a_printed_interval_covers_the_exact_one(value: float, down: float, up: float) -> None:
+    estimate = Estimate(value=value, low=value / down, high=value * up)
+    found = re.search(r"\((\S+) to (\S+)\)", estimate_in_words(estimate, "ms"))
+    assert found
+    low, high = (float(end.replace(",", "")) for end in found.groups())
+    assert low <= value / down * (1 + 1e-6)
+    assert high >= value * up * (1 - 1e-6)

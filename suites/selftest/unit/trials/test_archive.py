@@ -82,13 +82,16 @@ def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path:
     assert not (tmp_path / RECORDINGS).is_symlink()
 
 
-def test_any_wrong_byte_of_the_recordings_is_reported_with_the_next_step(
+def test_any_wrong_byte_and_an_early_end_of_the_recordings_are_reported_with_the_next_step(
     recordings: Path, tmp_path: Path
 ) -> None:
     """A byte may name a method or an encoding, or say that it is encrypted."""
     (recordings / "life-1" / "log").write_bytes(b"events that are some" * 20)
     archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
     whole = (tmp_path / RECORDINGS).read_bytes()
+    (tmp_path / RECORDINGS).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(HarnessError, match="cannot be unpacked"):
+        unpack_recordings(tmp_path, tmp_path / "again")
     hints = []
     for place in range(len(whole)):
         damaged = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
@@ -102,15 +105,21 @@ def test_any_wrong_byte_of_the_recordings_is_reported_with_the_next_step(
 
 
 @pytest.mark.parametrize(
-    "wanted", [WantedState(cut=-1), WantedState(seed=-1), WantedState(seed=2**64)]
+    ("wanted", "why"),
+    [
+        (WantedState(cut=-1), "number from 0"),
+        (WantedState(seed=-1), "number from 0"),
+        (WantedState(seed=2**64), "number from 0"),
+        (WantedState(after_check=True), f"has no {CHECK_STATE}: its trial ended before that"),
+    ],
 )
-def test_a_state_that_no_number_names_is_refused(
-    wanted: WantedState, recordings: Path, tmp_path: Path
+def test_a_state_that_no_number_names_or_that_its_trial_never_had_is_refused(
+    wanted: WantedState, why: str, recordings: Path, tmp_path: Path
 ) -> None:
     state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
     write_crash_state(recordings / CUT_STATE, state)
     archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
-    with pytest.raises(HarnessError, match="number from 0"), served(tmp_path, wanted):
+    with pytest.raises(HarnessError, match=why), served(tmp_path, wanted):
         pass
 
 
@@ -132,19 +141,6 @@ def test_a_trial_that_ended_before_its_check_is_replayed_from_where_it_had_come(
     for name in kept:
         (recordings / name).touch()
     assert recovered_state(recordings, lived=lived) == recordings / recovered
-
-
-def test_the_disks_at_a_check_are_not_served_of_a_trial_without_one(
-    recordings: Path, tmp_path: Path
-) -> None:
-    state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
-    write_crash_state(recordings / CUT_STATE, state)
-    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
-    with (
-        pytest.raises(HarnessError, match=f"has no {CHECK_STATE}: its trial ended before that"),
-        served(tmp_path, WantedState(after_check=True)),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("kept", [(1,), ()])
@@ -249,19 +245,6 @@ def test_the_crash_state_of_a_moment_keeps_everything() -> None:
     disks = pool_disks(Cell.parse("iscsi-always-lying-lyingdisks-btrfs-bothdie"))
     state = keep_all(_RECORDING, cut=3, disks=disks)
     assert {disk.policy for disk in state.disks.values()} == {Policy.ALL}
-
-
-def test_missing_or_damaged_recordings_are_reported_with_the_next_step(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(HarnessError, match="--live"):
-        unpack_recordings(tmp_path, tmp_path / "out")
-    with zipfile.ZipFile(tmp_path / RECORDINGS, "w") as archive:
-        archive.writestr("life-1/log", b"x" * 4096)
-    whole = (tmp_path / RECORDINGS).read_bytes()
-    (tmp_path / RECORDINGS).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(HarnessError, match="cannot be unpacked"):
-        unpack_recordings(tmp_path, tmp_path / "out")
 
 
 def test_nothing_is_unpacked_outside_of_its_folder(tmp_path: Path) -> None:

@@ -33,10 +33,19 @@ from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.until import Settled
 from torture.trials.campaign import campaign as campaign_module
+from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.keeping import EvidencePolicy
 
 LOST = Settled(answer=Answer.NO, events=5, trials=5)
 """The answer that settles a cell that always loses."""
+
+
+def play_in_vain(campaign: Campaign, *, match: str, timeout_s: float = DEADLINE_S) -> None:
+    """Run a campaign that cannot go on for this reason."""
+    campaign.start()
+    with pytest.raises(HarnessError, match=match):
+        campaign.wait_for(ASKED, timeout_s=timeout_s)
+    campaign.stop()
 
 
 def loses_where_not_asked(spec: TrialSpec) -> str:
@@ -232,10 +241,7 @@ def test_a_schedule_may_wait_for_a_trials_end_before_it_gives_another(tmp_path: 
 def test_a_schedule_that_never_ends_does_not_hang_the_run(tmp_path: Path) -> None:
     schedule = InTurn(specs_of(ASKED, trials=2), knows_the_end=False)
     campaign = campaign_of(tmp_path, schedule, FakeSite())
-    campaign.start()
-    with pytest.raises(HarnessError, match="ended before its schedule"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
+    play_in_vain(campaign, match="ended before its schedule")
     assert len(campaign.records) == 2
 
 
@@ -249,10 +255,7 @@ def test_a_trial_that_died_does_not_make_an_endless_schedule_hang(tmp_path: Path
 
     schedule = EndlessAfter(specs_of(ASKED, trials=2))
     campaign = campaign_of(tmp_path, schedule, FakeSite(outcome=outcome), jobs=2)
-    campaign.start()
-    with pytest.raises(HarnessError, match="ended before its schedule"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
+    play_in_vain(campaign, match="ended before its schedule")
 
 
 class EndlessAfter(FixedSchedule):

@@ -6,8 +6,12 @@ Places whose workers come and go: late ones join, and no host alone makes a tria
 from __future__ import annotations
 
 import errno
+import json
 import threading
 import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,12 +28,21 @@ from suites.selftest.unit.fake_workers import (
     specs_of,
     until,
 )
+from suites.selftest.unit.good_evidence import RECORDED
+from suites.selftest.unit.trials.test_campaign import play_in_vain
+from torture.choices.matrix.cells import Cell
 from torture.deadlines import wait_until_true
-from torture.errors import HarnessError
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.evidence.documents import strict_json
+from torture.facts.evidence.folder import CUT, SPEC, TOOLS, Step
+from torture.facts.evidence.manifest import MANIFEST
+from torture.facts.linux.kernels import Kernels
 from torture.oracles.verdict.guarantee import Verdict
+from torture.records.record.run_document import RunLayout
 from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.campaign.campaign import WorkerState
+from torture.trials.campaign.campaign import DeadTries, WorkerState
 
 
 def test_a_trial_that_a_worker_could_not_begin_goes_to_another(tmp_path: Path) -> None:
@@ -113,10 +126,7 @@ def test_a_stopped_run_records_no_trial_that_still_ran(tmp_path: Path) -> None:
 def test_a_run_in_which_no_worker_starts_says_why(tmp_path: Path) -> None:
     site = FakeSite(before_start=refusing(100))
     campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED)), site)
-    campaign.start()
-    with pytest.raises(HarnessError, match="refused"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
+    play_in_vain(campaign, match="refused")
     assert (campaign.records, campaign.total) == ((), 60)
     assert len(site.controllers) == 4  # each worker tries twice
 
@@ -129,14 +139,6 @@ def test_a_worker_that_fails_in_an_unknown_way_gives_its_trial_back(tmp_path: Pa
     site = FakeSite(before_start=start)
     campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=8)), site)
     assert len(play(campaign, ASKED)) == 8
-
-
-def test_a_record_that_cannot_be_written_ends_the_run_with_the_reason(tmp_path: Path) -> None:
-    campaign = campaign_of(tmp_path / "missing", FixedSchedule(specs_of(ASKED)), FakeSite())
-    campaign.start()
-    with pytest.raises(HarnessError, match=r"cannot go on.*FileNotFoundError"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
 
 
 def test_the_stage_that_is_shown_is_the_workers_last_word(tmp_path: Path) -> None:
@@ -197,19 +199,16 @@ def test_a_late_worker_joins_others_at_work(tmp_path: Path) -> None:
 def test_a_run_without_a_worker_ends_with_the_reason(tmp_path: Path) -> None:
     site = FakeSite(own_slots=set())
     campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=1)), site)
-    campaign.start()
-    with pytest.raises(HarnessError, match="ended before its schedule"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
+    play_in_vain(campaign, match="ended before its schedule")
 
 
-def test_a_run_that_cannot_keep_records_does_not_wait_for_another_worker(tmp_path: Path) -> None:
+def test_a_run_that_cannot_keep_records_says_why_and_does_not_wait_for_another_worker(
+    tmp_path: Path,
+) -> None:
     site = FakeSite(own_slots={0}, waits_s=DEADLINE_S)
     campaign = campaign_of(tmp_path / "missing", FixedSchedule(specs_of(ASKED, trials=2)), site)
-    campaign.start()
-    with pytest.raises(HarnessError, match="the run cannot go on"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S / 3)
-    campaign.stop()
+    why = r"the run cannot go on.*FileNotFoundError"
+    play_in_vain(campaign, match=why, timeout_s=DEADLINE_S / 3)
 
 
 @pytest.mark.parametrize("is_of_evidence", [False, True])
@@ -225,10 +224,7 @@ def test_a_run_without_room_does_not_wait_for_trials_under_way(
     site = FakeSite(outcome=lambda spec: ".H"[spec.index == 0], before_trial=end)
     folder = tmp_path / ("there" if is_of_evidence else "missing")
     campaign = campaign_of(folder, FixedSchedule(specs_of(ASKED, trials=3)), site)
-    campaign.start()
-    with pytest.raises(HarnessError, match="the run cannot go on"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S / 3)
-    campaign.stop()
+    play_in_vain(campaign, match="the run cannot go on", timeout_s=DEADLINE_S / 3)
     assert not any(worker.is_running for worker in site.controllers)
 
 
@@ -242,10 +238,7 @@ def test_a_place_that_is_gone_costs_no_trial(tmp_path: Path) -> None:
     site.before_trial = lose
     site.before_start = lambda _number: _refuse_once_gone(site)
     campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=6)), site)
-    campaign.start()
-    with pytest.raises(HarnessError, match="the scheduler is gone"):
-        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
-    campaign.stop()
+    play_in_vain(campaign, match="the scheduler is gone")
     assert campaign.records == ()
 
 
@@ -272,15 +265,130 @@ def test_a_trial_that_died_on_one_worker_is_tried_on_another(tmp_path: Path, tri
     assert [record.error for record in records] == [None] * trials
 
 
-def test_the_last_worker_tries_a_trial_again_that_died_there(tmp_path: Path) -> None:
-    dead: list[TrialSpec] = []
+# A trial whose worker dies is begun again, in an empty folder, unless its evidence says something.
 
-    def outcome(spec: TrialSpec) -> str:
-        dead.append(spec)
-        return "D" if len(dead) < 3 else "."
+DIED = HarnessError("a worker died of SIGKILL", hint="read w0.log")
+ROLLED_BACK = "rolled-back.iscsi-disabled-noslog-btrfs-bothdie.0000-f6704eece112861c"
+REPAIRED = "repaired.iscsi-always-lost-ext4-bothdie.0000-4f1a0a2f9eee5c8b"
+UNREPAIRABLE = "unrepairable.iscsi-standard-noslog-nocacheflush-xfs-bothdie.0001-6bacd376bb27f342"
+INTACT = "intact.iscsi-always-noslog-snapshot-ext4-bothdie.0000-2ffecc458185c68b"
 
-    site = FakeSite(outcome=outcome)
-    [record] = play(
-        campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=1)), site, jobs=1), ASKED
-    )
-    assert (record.error, record.dead_tries) == (None, 2)
+
+Left = Callable[..., TrialSpec]
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Left:
+    """Puts the evidence of a real trial into the run, as its worker left it; without its manifest."""
+
+    def put(recorded: str, *, is_complete: bool = False) -> TrialSpec:
+        folder = tmp_path / "unpacked"
+        with zipfile.ZipFile(RECORDED / "evidence" / f"{recorded}.zip") as packed:
+            packed.extractall(folder)
+        spec = TrialSpec.from_json(strict_json((folder / SPEC).read_bytes()))
+        if not is_complete:
+            (folder / MANIFEST).unlink()
+        (tmp_path / "trials").mkdir(exist_ok=True)
+        folder.rename(tmp_path / "trials" / spec.trial)
+        return spec
+
+    return put
+
+
+def tries_in(folder: Path) -> DeadTries:
+    return DeadTries(RunLayout(folder=folder), zfs="2.3.9", linux=Kernels(nas="6.1", client="6.12"))
+
+
+def record_after(folder: Path, spec: TrialSpec, error: HarnessError = DIED) -> TrialRecord:
+    """The record with which this end of a try is the trial's."""
+    record = tries_in(folder).record_after(spec, error)
+    assert record is not None
+    return record
+
+
+def test_a_loss_that_a_dead_try_shows_stands(tmp_path: Path, left: Left) -> None:
+    record = record_after(tmp_path, left(ROLLED_BACK))
+    assert record.verdict is Verdict.ROLLED_BACK
+    assert record.lost > 0
+    assert record.dead_tries == 1
+    assert "at least that, its try ended early: a worker died of SIGKILL" in record.reasons
+
+
+@pytest.mark.parametrize(
+    ("recorded", "last"),
+    [(REPAIRED, None), (UNREPAIRABLE, Step.FS_MOUNT), (UNREPAIRABLE, Step.FS_CHECK)],
+)
+def test_damage_that_a_dead_try_shows_stands(
+    tmp_path: Path, left: Left, recorded: str, last: Step | None
+) -> None:
+    """A client's failed writer, a refused mount: whatever the try would still have found."""
+    spec = left(recorded)
+    folder = tmp_path / "trials" / spec.trial
+    lines = (folder / TOOLS).read_bytes().splitlines(keepends=True)
+    steps = [strict_json(line)["step"] for line in lines]
+    if last is not None:
+        (folder / TOOLS).write_bytes(b"".join(lines[: steps.index(last) + 1]))
+    assert record_after(tmp_path, spec).verdict.is_damage
+    assert folder.exists()
+
+
+def test_a_dead_try_that_was_complete_stands(tmp_path: Path, left: Left) -> None:
+    """Its worker died after the manifest and before the record: nothing is left to find out."""
+    record = record_after(tmp_path, left(INTACT, is_complete=True))
+    assert record.verdict is Verdict.INTACT
+
+
+def test_a_dead_try_without_a_manifest_vouches_for_nothing(tmp_path: Path, left: Left) -> None:
+    spec = left(INTACT)
+    folder = tmp_path / "trials" / spec.trial
+    assert tries_in(tmp_path).record_after(spec, DIED) is None
+    assert not folder.exists()
+
+
+def test_a_breach_that_the_audit_of_a_dead_try_found_stands(tmp_path: Path, left: Left) -> None:
+    """Without a read-back it is inconclusive; another try might not meet that moment again."""
+    spec = left(INTACT)
+    folder = tmp_path / "trials" / spec.trial
+    cut = strict_json((folder / CUT).read_bytes())
+    cut["audit"] |= {"broken": 1, "findings": ["log-chain at event 7: a block was not there"]}
+    (folder / CUT).write_text(json.dumps(cut))
+    assert record_after(tmp_path, spec).is_breach
+    assert folder.exists()
+
+
+def test_a_trial_that_took_too_long_is_not_begun_again(tmp_path: Path) -> None:
+    [spec] = specs_of(ASKED, trials=1)
+    late = DeadlineExceeded("the worker took too long")
+    assert record_after(tmp_path, spec, late).machinery_failed
+
+
+def test_a_second_try_gets_an_empty_folder_and_counts_the_first(tmp_path: Path) -> None:
+    [spec] = specs_of(ASKED, trials=1)
+    folder = tmp_path / "trials" / spec.trial
+    outcomes = iter("DD.")
+
+    def leave_a_file(_spec: TrialSpec) -> None:
+        folder.mkdir(parents=True)  # raises where an earlier try's folder is still there
+        (folder / "ledger.jsonl").write_text("{}\n")
+
+    site = FakeSite(outcome=lambda _spec: next(outcomes), before_trial=leave_a_file)
+    [record] = play(campaign_of(tmp_path, FixedSchedule([spec]), site, jobs=1), ASKED)
+    assert (record.verdict, record.error, record.dead_tries) == (Verdict.INTACT, None, 2)
+    assert len(site.controllers) == 3
+
+
+def test_evidence_of_an_interrupted_run_is_judged_before_its_trial_begins_again(
+    tmp_path: Path, left: Left
+) -> None:
+    lost = left(ROLLED_BACK, is_complete=True)
+    other = replace(specs_of(Cell.parse(lost.cell.name), trials=1)[0], index=7)
+    half_done = tmp_path / "trials" / other.trial
+    half_done.mkdir()
+    (half_done / SPEC).write_text("{}")
+    begun: list[bool] = []
+    site = FakeSite(before_trial=lambda spec: begun.append((half_done / SPEC).exists()))
+    records = play(campaign_of(tmp_path, FixedSchedule([lost, other]), site, jobs=1), lost.cell)
+    assert [record.verdict for record in records] == [Verdict.ROLLED_BACK, Verdict.INTACT]
+    assert [record.dead_tries for record in records] == [1, 1]
+    assert begun == [False]
+    assert site.begun == [other]

@@ -106,8 +106,11 @@ def died(machine: Any, *, kernel_crashed: bool = True) -> GuestDied:
     )
 
 
+Boot = Callable[..., tuple[bool, Any]]
+
+
 @pytest.fixture
-def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bool, Any]]:
+def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boot:
     """Boot a VM whose console says this, and which is this or fails so; the evidence of it."""
 
     def _boot(console: str, outcome: Any, nas: Any = None) -> tuple[bool, Any]:
@@ -159,9 +162,7 @@ def test_a_client_lets_go_of_its_root_by_never_writing_to_it_again(tmp_path: Pat
     assert other.ran == [f"umount {MOUNT_POINT}"]
 
 
-def test_a_vm_that_came_up_is_shut_down_and_all_it_said_is_kept(
-    boot: Callable[..., tuple[bool, Any]], tmp_path: Path
-) -> None:
+def test_a_vm_that_came_up_is_shut_down_and_all_it_said_is_kept(boot: Boot, tmp_path: Path) -> None:
     machine = FakeMachine(tmp_path)
     is_up, kept = boot(UP, machine)
     assert is_up
@@ -172,9 +173,7 @@ def test_a_vm_that_came_up_is_shut_down_and_all_it_said_is_kept(
     assert "recovering journal" in kept[Step.BOOT_FSCK].stdout
 
 
-def test_a_kernel_that_gives_up_is_a_vm_that_does_not_boot(
-    boot: Callable[..., tuple[bool, Any]],
-) -> None:
+def test_a_kernel_that_gives_up_is_a_vm_that_does_not_boot(boot: Boot) -> None:
     is_up, kept = boot(DOWN, died(FakeMachine(Path("nowhere"))))
     assert not is_up
     assert (kept[Step.BOOT].exit_code, kept[Step.BOOT].stderr) == (1, "its kernel gave up")
@@ -182,7 +181,7 @@ def test_a_kernel_that_gives_up_is_a_vm_that_does_not_boot(
 
 
 def test_a_vm_that_is_silent_beside_a_nas_that_answers_does_not_boot(
-    boot: Callable[..., tuple[bool, Any]], tmp_path: Path
+    boot: Boot, tmp_path: Path
 ) -> None:
     late = DeadlineExceeded("the guest agent of client did not answer within 240 s")
     is_up, kept = boot("", late)
@@ -195,7 +194,7 @@ def test_a_vm_that_is_silent_beside_a_nas_that_answers_does_not_boot(
 
 @pytest.mark.parametrize("answer", [1, None, HarnessError("Input/output error")])
 def test_an_agent_that_answers_and_runs_nothing_is_not_up(
-    boot: Callable[..., tuple[bool, Any]], tmp_path: Path, answer: int | Exception | None
+    boot: Boot, tmp_path: Path, answer: int | Exception | None
 ) -> None:
     machine = FakeMachine(tmp_path, dmesg=answer)
     is_up, kept = boot(UP, machine)
@@ -204,9 +203,7 @@ def test_an_agent_that_answers_and_runs_nothing_is_not_up(
     assert kept[Step.BOOT].stderr.startswith("its agent answer")
 
 
-def test_an_emulator_that_is_gone_is_the_machinerys(
-    boot: Callable[..., tuple[bool, Any]], tmp_path: Path
-) -> None:
+def test_an_emulator_that_is_gone_is_the_machinerys(boot: Boot, tmp_path: Path) -> None:
     gone = died(FakeMachine(Path("nowhere")), kernel_crashed=False)
     for outcome in (gone, FakeMachine(tmp_path, dmesg=gone)):
         with pytest.raises(GuestDied):

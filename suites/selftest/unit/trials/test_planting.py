@@ -39,26 +39,18 @@ FILES = {"transport": "nfs4", "filesystem": "files"}
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
-def test_without_a_choice_a_fault_stays_where_it_is(fault: Fault) -> None:
+def test_without_a_choice_a_fault_stays_where_it_is_and_its_subject_is_an_axis(
+    fault: Fault,
+) -> None:
     assert moved(fault, {}) == fault
-
-
-@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
-def test_the_subject_of_a_fault_is_an_axis(fault: Fault) -> None:
     assert {*fault.bound_to, *fault.amounts_to} <= set(AXES)
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
 def test_nothing_planted_is_in_the_prepared_state_of_other_trials(fault: Fault) -> None:
     """A NAS and its disks are prepared once for all trials alike, by whichever comes first."""
-    spec = TrialSpec(
-        cell=Cell.parse(fault.cell),
-        index=0,
-        seed=1,
-        load_ms=500,
-        fault=fault.name,
-        origin=Origin.PLANTED,
-    )
+    spec, *_ = draw_planted([fault], trials=1, run_seed=1, load_ms=500)
+    assert (spec.fault, spec.origin) == (fault.name, Origin.PLANTED)
     prepared = prepared_for(spec)
     assert prepared.fault == ""
     assert replace(prepared, cell=spec.cell, fault=fault.name, origin=spec.origin) == spec
@@ -69,10 +61,8 @@ def test_a_fault_that_a_cell_cannot_have_is_not_the_same_there() -> None:
     """A page asks it of every cell: what only a log has is in none with `sync=disabled`."""
     fault = FAULTS["sync-ignored"]
     there = Cell.parse("iscsi-always-noslog-plpdisks-zilnocacheflush-btrfs-bothdie")
-    bound_to, amounts_to = fault.bound_to, fault.amounts_to
-    why = why_different_there(
-        Cell.parse(fault.cell), there, bound_to=bound_to, amounts_to=amounts_to
-    )
+    at_home, bound_to, amounts_to = Cell.parse(fault.cell), fault.bound_to, fault.amounts_to
+    why = why_different_there(at_home, there, bound_to=bound_to, amounts_to=amounts_to)
     assert why.startswith(f"cannot be in {there.name}: 'zilnocacheflush' concerns the intent log")
 
 
@@ -92,6 +82,10 @@ def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:
         ("sector-torn", {"layout": "mirrored"}, "works only with the layout"),
         ("flush-dropped", {"sync": "disabled"}, "iscsi-disabled-noslog-ext4-bothdie has"),
         ("flush-dropped", {"transport": "nfs4"}, "choose files"),
+        # sync that is weaker is no fault where standard is safe
+        ("sync-weakened", FILES, "does not weaken"),
+        ("sync-weakened", {"transport": "fileio"}, "does not weaken"),
+        ("sync-weakened", {"sync": "standard", "fate": "bothdie"}, "does not weaken"),
     ],
 )
 def test_where_it_cannot_be_the_reason_is_said(
@@ -99,14 +93,6 @@ def test_where_it_cannot_be_the_reason_is_said(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         moved((FAULTS | DISTURBANCES)[name], choices)
-
-
-@pytest.mark.parametrize(
-    "choices", [FILES, {"transport": "fileio"}, {"sync": "standard", "fate": "bothdie"}]
-)
-def test_sync_that_is_weaker_is_no_fault_where_standard_is_safe(choices: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="does not weaken"):
-        moved(FAULTS["sync-weakened"], choices)
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
@@ -157,11 +143,7 @@ def trial_of(cell: str, brought: tuple[Brought, ...] = ()) -> Trial:
             None,
             Place(directory=MOUNT_POINT, names_are_stable=True),
         ),
-        (
-            "smb-always-noslog-files-bothdie",
-            None,
-            Place(directory=MOUNT_POINT),
-        ),
+        ("smb-always-noslog-files-bothdie", None, Place(directory=MOUNT_POINT)),
     ],
 )
 def test_a_load_gets_the_traits_of_its_transport(
@@ -235,10 +217,12 @@ def test_the_line_shows_done_and_left_verdicts_rate_and_each_workers_stage() -> 
     assert line.endswith("[w0: check]")
 
 
-def test_the_rate_of_a_run_that_goes_on_is_that_of_its_new_trials() -> None:
-    outcome = Outcome(verdicts=Counter({Verdict.INTACT: 3}), earlier=3)
-    line = _progress(outcome)[0].line().plain
-    assert line.startswith("3/4 trials  intact 3")
+@pytest.mark.parametrize(("earlier", "begin"), [(0, "0/4 trials"), (3, "3/4 trials  intact 3")])
+def test_before_its_first_new_trial_a_run_guarantees_no_rate(earlier: int, begin: str) -> None:
+    """Also one that goes on behind earlier trials."""
+    verdicts = Counter({Verdict.INTACT: earlier} if earlier else {})
+    line = _progress(Outcome(verdicts=verdicts, earlier=earlier))[0].line().plain
+    assert line.startswith(begin)
     assert "/h" not in line
 
 
@@ -256,12 +240,6 @@ def test_every_verdict_has_a_style_by_its_place(verdict: Verdict) -> None:
         }.get(verdict, "yellow")  # fmt: skip
 
 
-def test_before_the_first_trial_it_guarantees_no_rate() -> None:
-    line = _progress(Outcome())[0].line().plain
-    assert line.startswith("0/4 trials")
-    assert "/h" not in line
-
-
 def test_plain_lines_come_now_and_then_not_at_every_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("torture.trials.campaign.progress.time.monotonic", lambda: now_s)
@@ -272,29 +250,20 @@ def test_plain_lines_come_now_and_then_not_at_every_beat(monkeypatch: pytest.Mon
     assert file.getvalue().count("0/4 trials  [w0: walk 20]") == 4
 
 
-def test_a_terminal_gets_a_line_that_goes_away_and_no_plain_ones(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("term", "is_taken_back"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_gets_a_line_that_goes_away_or_plain_ones_where_it_can_take_nothing_back(
+    term: str, is_taken_back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    progress, file = _progress(Outcome(), terminal=True)
-    with progress.shown():
-        progress.beat()
-    assert "0/4 trials" in file.getvalue()
-    assert "\x1b[2K" in file.getvalue()
-
-
-def test_a_terminal_that_can_take_nothing_back_gets_plain_lines(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", term)
     now_s = 1000.0
     monkeypatch.setattr("torture.trials.campaign.progress.time.monotonic", lambda: now_s)
     progress, file = _progress(Outcome(), terminal=True)
     with progress.shown():
         now_s += 60.0
         progress.beat()
-    assert file.getvalue().count("0/4 trials") == 1
-    assert "\x1b[2K" not in file.getvalue()
+    assert ("\x1b[2K" in file.getvalue()) is is_taken_back
+    assert "0/4 trials" in file.getvalue()
+    assert is_taken_back or file.getvalue().count("0/4 trials") == 1
 
 
 @pytest.mark.parametrize("terminal", [False, True])

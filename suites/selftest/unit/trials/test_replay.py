@@ -1,10 +1,17 @@
-"""A trial again, over a worker without machines; the first trial stays, with another name."""
+"""A trial again, over a worker without machines; the first trial stays, with another name.
+
+The folder that shows a loss again: what it holds, and that a replay takes it from elsewhere.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -13,21 +20,34 @@ from suites.selftest.unit.fake_workers import FakeSite, record_of
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.evidence.folder import (
+    CHECK_STATE,
+    CUT_STATE,
+    RECORDINGS,
+    SPEC,
+    write_document,
+)
+from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.events import load_recording, verify_payloads
 from torture.facts.zfs.versions import DEFAULT
+from torture.files import CHECKOUT
 from torture.machines.lab.lab import LabSettings
 from torture.oracles.verdict.guarantee import Verdict
-from torture.records.record.run_document import LATEST, RUN_FILE
+from torture.records.record.run_document import LATEST, RUN_FILE, RunLayout
 from torture.records.record.specs import DRAWS, TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.fixed import repeat
+from torture.records.tasks.core_tasks import Cut
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
+from torture.trials.campaign import keeping
+from torture.trials.campaign.keeping import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.plan.trial_plan import draw_plan, plan_of
-from torture.trials.replay.replay import replay, spec_of_record
+from torture.trials.replay.replay import evidence_in, replay, spec_of_record
+from torture.trials.trial.shared.resident import pack, unpack_recordings
 from torture.trials.workers.protocol import WorkerOrders
 
 [FIRST] = draw_trials(
@@ -35,25 +55,20 @@ from torture.trials.workers.protocol import WorkerOrders
 )
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run_with_loss(folder: Path, spec: TrialSpec) -> Run:
     """A run whose trial rolled back, and which is the latest."""
-    run = Run.begin(
-        results=tmp_path / "results",
-        seed=1,
-        lab=LabSettings(warm_states=tmp_path),
-        options={"jobs": 1},
-    )
-    append_record(run.trials_file, record_of(FIRST, "L"))
-    evidence_of(run, FIRST)
+    lab = LabSettings(warm_states=folder)
+    run = Run.begin(results=folder / "results", seed=1, lab=lab, options={"jobs": 1})
+    append_record(run.trials_file, record_of(spec, "L"))
+    evidence = run.evidence_of(spec.trial)
+    evidence.mkdir()
+    write_document(evidence, SPEC, spec.as_json())
     return run
 
 
-def evidence_of(run: Run, spec: TrialSpec) -> Path:
-    folder = run.evidence / spec.trial
-    folder.mkdir()
-    write_document(folder, SPEC, spec.as_json())
-    return folder
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return run_with_loss(tmp_path, FIRST)
 
 
 def again(
@@ -144,19 +159,24 @@ def test_a_repeated_trial_whose_plan_was_not_kept_has_the_one_of_its_seed(run: R
     assert plan_of(repeated) == draw_plan(FIRST)
 
 
-@pytest.mark.parametrize("plan", [7, {}, {"cut": {"aim": "moon"}}, {"cut": {}, "survivors": []}])
-def test_a_plan_of_another_version_is_refused_before_anything_begins(
-    run: Run, plan: object
+_SAID = FIRST.as_json()
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (_SAID | {"plan": 7}, "is of another version"),
+        (_SAID | {"plan": {}}, "is of another version"),
+        (_SAID | {"plan": {"cut": {"aim": "moon"}}}, "is of another version"),
+        (_SAID | {"plan": {"cut": {}, "survivors": []}}, "is of another version"),
+        ({"cell": FIRST.cell.name}, "holds no trial"),
+    ],
+)
+def test_a_plan_of_another_version_or_no_trial_is_refused_before_anything_begins(
+    run: Run, spec: dict[str, object], why: str
 ) -> None:
-    write_document(run.evidence / FIRST.trial, SPEC, FIRST.as_json() | {"plan": plan})
-    with pytest.raises(HarnessError, match="is of another version"):
-        again(run.evidence / FIRST.trial)
-    assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
-
-
-def test_a_folder_that_holds_no_trial_is_refused_before_anything_begins(run: Run) -> None:
-    (run.evidence / FIRST.trial / SPEC).write_text(json.dumps({"cell": FIRST.cell.name}))
-    with pytest.raises(HarnessError, match="holds no trial"):
+    write_document(run.evidence / FIRST.trial, SPEC, spec)
+    with pytest.raises(HarnessError, match=why):
         again(run.evidence / FIRST.trial)
     assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
 
@@ -164,6 +184,13 @@ def test_a_folder_that_holds_no_trial_is_refused_before_anything_begins(run: Run
 def change_run(run: Run, **changes: object) -> None:
     file = run.folder / RUN_FILE
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def keep_record(run: Run, spec: TrialSpec, plan: dict[str, Any]) -> None:
+    """The record of a trial with this plan, in a run whose loads lasted 4 s."""
+    change_run(run, options={"duration_ms": 4000})
+    record = structs.replace(record_of(spec, "L"), cut=CutDocument(plan=plan))
+    append_record(run.trials_file, record)
 
 
 def settings_of_a_replay(run: Run) -> LabSettings:
@@ -179,18 +206,16 @@ def settings_of_a_replay(run: Run) -> LabSettings:
     return orders.lab
 
 
-def test_a_replay_has_its_machines_as_the_first_had_them(run: Run) -> None:
-    change_run(run, boot="cold", network={"kind": "usermode"}, accelerator={"kind": "tcg"})
+@pytest.mark.parametrize(
+    ("network", "accelerator", "means"),
+    [("usermode", "tcg", ("usermode", "tcg")), ("bridge", "kvm", (None, None))],
+)
+def test_a_replay_has_its_machines_as_the_first_and_probes_for_means_that_not_every_host_has(
+    run: Run, network: str, accelerator: str, means: tuple[str | None, ...]
+) -> None:
+    change_run(run, boot="cold", network={"kind": network}, accelerator={"kind": accelerator})
     lab = settings_of_a_replay(run)
-    assert (lab.boot, lab.network, lab.accelerator, lab.zfs) == (
-        "cold", "usermode", "tcg", DEFAULT,
-    )  # fmt: skip
-
-
-def test_a_replay_probes_for_means_of_the_first_run_that_not_every_host_has(run: Run) -> None:
-    change_run(run, boot="cold", network={"kind": "bridge"}, accelerator={"kind": "kvm"})
-    lab = settings_of_a_replay(run)
-    assert (lab.boot, lab.network, lab.accelerator) == ("cold", None, None)
+    assert (lab.boot, lab.network, lab.accelerator, lab.zfs) == ("cold", *means, DEFAULT)
 
 
 def test_a_run_that_cannot_begin_leaves_no_folder(
@@ -219,13 +244,7 @@ def test_a_replay_does_not_take_another_zfs_than_the_first_had(run: Run) -> None
 def test_a_rerun_needs_only_the_record(run: Run) -> None:
     """Published runs hold no evidence."""
     [live] = draw_trials([FIRST.cell], trials=1, run_seed=9, load_ms=4000)
-    plan = draw_plan(live).cut.as_json()
-    append_record(
-        run.trials_file, structs.replace(record_of(live, "L"), cut=CutDocument(plan=plan))
-    )
-    document = json.loads((run.folder / RUN_FILE).read_text())
-    document["options"]["duration_ms"] = 4000
-    (run.folder / RUN_FILE).write_text(json.dumps(document))
+    keep_record(run, live, draw_plan(live).cut.as_json())
     gone = run.evidence / live.trial
     record, _, spec = again(gone, live=True)
     assert record.repeats == live.trial
@@ -241,18 +260,10 @@ def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
         old = replace(live, draw=draw)
         evidence = run.evidence / old.trial
         run.trials_file.unlink()
-        document = json.loads((run.folder / RUN_FILE).read_text())
-        document["options"]["duration_ms"] = 4000
-        (run.folder / RUN_FILE).write_text(json.dumps(document))
-        plan = draw_plan(old).cut.as_json()
-        append_record(
-            run.trials_file, structs.replace(record_of(old, "L"), cut=CutDocument(plan=plan))
-        )
+        keep_record(run, old, draw_plan(old).cut.as_json())
         assert draw_plan(spec_of_record(evidence)).cut == draw_plan(old).cut
     run.trials_file.unlink()
-    append_record(
-        run.trials_file, structs.replace(record_of(old, "L"), cut=CutDocument(plan={"count": 1}))
-    )
+    keep_record(run, old, {"count": 1})
     with pytest.raises(HarnessError, match="no version of this suite's draws"):
         spec_of_record(evidence)
 
@@ -260,3 +271,128 @@ def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
 def test_a_trial_without_evidence_and_record_is_refused(run: Run) -> None:
     with pytest.raises(HarnessError, match="has no record of none"):
         spec_of_record(run.evidence / "none.0000-0000000000000001")
+
+
+# The folder that shows a loss again: what it holds, and that a replay takes it from elsewhere.
+
+_GOLDEN = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
+"""Its second recording is over a crash state of its first."""
+
+
+def _spec(fate: str) -> TrialSpec:
+    cell = Cell.parse(f"iscsi-always-volatile-btrfs-{fate}")
+    (spec,) = draw_trials([cell], trials=1, run_seed=1, load_ms=500)
+    return spec
+
+
+def _lost(tmp_path: Path, spec: TrialSpec) -> Run:
+    """A run with one loss and its archive: two lives, the state after the cut, that at the check."""
+    run = run_with_loss(tmp_path, spec)
+    recordings = tmp_path / "recordings"
+    shutil.copytree(_GOLDEN, recordings)
+    (recordings / "flushed.view.json").rename(recordings / CUT_STATE)
+    (recordings / "again-all.view.json").rename(recordings / CHECK_STATE)
+    # as in a trial: the disks of the second life are those of the cut
+    shelf = recordings / "life-2" / "shelf.json"
+    views = re.compile(r'"\.\./\w+\.view\.json"')
+    shelf.write_text(views.sub(f'"../{CUT_STATE}"', shelf.read_text()))
+    with zipfile.ZipFile(run.evidence_of(spec.trial) / RECORDINGS, "w") as archive:
+        pack(archive, recordings.rglob("*"), below=recordings)
+    return run
+
+
+def _reproducer(folder: Path, spec: TrialSpec) -> Path:
+    """That of a run with one loss."""
+    made = keep_reproducer(_lost(folder, spec), record_of(spec, "L"))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fate", "lives"), [("bothdie", {"life-1"}), ("nasonly", {"life-1", "life-2"})]
+)
+def test_it_holds_the_recordings_that_the_recovered_state_needs(
+    tmp_path: Path, fate: str, lives: set[str]
+) -> None:
+    made = _reproducer(tmp_path, _spec(fate))
+    unpack_recordings(evidence_in(made), tmp_path / "again")
+    assert {path.name for path in (tmp_path / "again").glob("life-*")} == lives
+    state = read_crash_state(tmp_path / "again" / CUT_STATE)
+    verify_payloads(load_recording(state.recording))
+    with zipfile.ZipFile(evidence_in(made) / RECORDINGS) as archive:
+        names = archive.namelist()
+    assert len(names) == len(set(names))
+    assert (tmp_path / "again" / CHECK_STATE).exists() == (fate == "nasonly")
+
+
+def test_a_recording_ends_soon_after_its_last_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_recording(_GOLDEN / "life-1")
+    cut = read_crash_state(_GOLDEN / "flushed.view.json").cut
+    monkeypatch.setattr(keeping, "_EVENTS_AFTER", -5)  # this one ends with its cut
+    made = _reproducer(tmp_path, _spec("bothdie"))
+    unpack_recordings(evidence_in(made), tmp_path / "again")
+    left = load_recording(tmp_path / "again" / "life-1")
+    assert left.events == whole.events[: cut - 4]
+    verify_payloads(left)
+    sizes = [(folder / "data").stat().st_size for folder in (left.folder, whole.folder)]
+    assert sizes[0] < sizes[1]
+
+
+def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    made = _reproducer(tmp_path, spec)
+    moved = tmp_path / "elsewhere"
+    made.rename(moved)
+    shutil.rmtree(tmp_path / "results")
+    site = FakeSite(outcome=lambda _spec: "C")
+    replay(
+        evidence_in(moved),
+        results=tmp_path / "new",
+        zfs="2.4.4",
+        task_of=lambda _cell: Cut(),
+        site_of=lambda _orders: site,
+    )
+    (begun,) = site.begun
+    assert (begun.repeats, begun.task) == (spec.trial, Cut())
+    text = (moved / keeping.README).read_text()
+    assert f"seed is {spec.seed}" in text
+    assert "tools/replay DIR" in text
+
+
+def test_a_run_keeps_no_more_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "KEPT_MAX", 0)
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    assert keep_reproducer(run, record_of(spec, "L")) is not None  # the first makes the folder
+    other = structs.replace(record_of(spec, "L"), trial="another")
+    shutil.copytree(run.evidence_of(spec.trial), run.evidence_of("another"))
+    assert keep_reproducer(run, other) is None
+
+
+def test_a_loss_without_a_recording_has_none(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    (run.evidence_of(spec.trial) / RECORDINGS).unlink()
+    assert keep_reproducer(run, record_of(spec, "L")) is None
+    assert not run.reproducers.exists()
+
+
+def test_it_is_a_run_of_one_trial(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    made = _reproducer(tmp_path, spec)
+    assert list(made.parent.iterdir()) == [made], "nothing half made is left"
+    (record,) = read_records(RunLayout(folder=made).trials_file).records
+    assert (record.trial, record.verdict) == (spec.trial, record_of(spec, "L").verdict)
+
+
+def test_one_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    (run.evidence_of(spec.trial) / RECORDINGS).write_bytes(b"no archive")
+    with pytest.raises(HarnessError):
+        keep_reproducer(run, record_of(spec, "L"))
+    assert not list(run.reproducers.iterdir())

@@ -27,6 +27,7 @@ from torture.facts.recording.events import (
 from torture.facts.recording.model import survivors, writes_until
 from torture.features.walk.states.states import DistinctState, distinct_states
 
+NAMES = ("data0", "data1")
 FEW = 4
 """Of so many undecided writes every subset must be a state."""
 _SUBMITS = (Kind.WRITE_SUBMIT, Kind.WRITE_SUBMIT, Kind.ZERO_SUBMIT, Kind.TRIM_SUBMIT)
@@ -48,6 +49,18 @@ class Pool:
     def last(self) -> int:
         """Its last event."""
         return self.recording.events[-1].seq
+
+
+def recording_of(log: Log, *, names: Sequence[str] = NAMES, physical: int = SECTOR) -> Recording:
+    """The log as a recording of small disks."""
+    return Recording(
+        folder=Path("life-1"),
+        disks=tuple(
+            RecordedDisk(name=name, size=SECTORS * SECTOR, sector=SECTOR, physical_sector=physical)
+            for name in names
+        ),
+        events=tuple(log.events),
+    )
 
 
 def drawn_pool(seed: int) -> Pool:
@@ -79,14 +92,7 @@ def drawn_pool(seed: int) -> Pool:
             in_flight.append(log.submit(kind, at=at, sectors=sectors, disk=disk, fua=fua))
     physical = generator.choice((SECTOR, 2 * SECTOR))
     names = [f"disk{number}" for number in range(count)]
-    recording = Recording(
-        folder=Path("life-1"),
-        disks=tuple(
-            RecordedDisk(name=name, size=SECTORS * SECTOR, sector=SECTOR, physical_sector=physical)
-            for name in names
-        ),
-        events=tuple(log.events),
-    )
+    recording = recording_of(log, names=names, physical=physical)
     return Pool(recording=recording, disks={name: generator.choice(_HONEST) for name in names})
 
 

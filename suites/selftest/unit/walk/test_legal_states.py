@@ -22,8 +22,8 @@ from suites.selftest.unit.walk.legal_states import (
     drawn_pool,
     faults_of,
     faults_of_walk,
+    recording_of,
 )
-from suites.selftest.unit.walk.test_shelf_crash_states import recording_of
 from torture.errors import HarnessError
 from torture.facts.recording import crash_state
 from torture.facts.recording.crash_state import (
@@ -43,7 +43,7 @@ from torture.features.walk.states.course import survivor_sets
 from torture.features.walk.states.states import distinct_states, sets_taken
 from torture.trials.plan.trial_plan import draw_disk_states
 
-PLP, VOLATILE = Persistence.PLP, Persistence.VOLATILE
+PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 OF_PROTECTED = {"data0": PLP, "data1": VOLATILE}
 
 
@@ -55,7 +55,7 @@ def test_the_states_of_random_pools_are_legal_and_complete(begin: int) -> None:
 
 
 @given(log=logs, kinds=st.lists(st.sampled_from([PLP, VOLATILE]), min_size=2, max_size=2))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_states_of_any_recording_are_legal_and_complete(
     log: Log, kinds: list[Persistence]
 ) -> None:
@@ -89,33 +89,12 @@ def test_random_pools_have_everything_that_matters() -> None:
     }  # fmt: skip
 
 
-def test_a_completed_write_of_a_protected_disk_is_certain_before_its_flush() -> None:
-    """A flush long after it does not make the state without it last until then."""
-    log = Log()
-    write = log.submit()
-    in_flight = log.last
-    log.complete(write)
-    log.submit(at=1)
-    log.flush()
-    states = distinct_states(recording_of(log), {"data0": PLP}, first=0, last=log.last, seed=1)
-    assert {state.cut for state in states if write in state.dropped} == {in_flight}
-
-
 def test_whole_disks_keep_or_lose_all_that_is_undecided() -> None:
     """A leg of a mirror is stale: each disk, and each pair."""
     log = Log()
     writes = {disk: {log.write(at=at, disk=disk) for at in range(3)} for disk in range(4)}
-    recording = Recording(
-        folder=Path("life-1"),
-        disks=tuple(
-            RecordedDisk(
-                name=f"disk{disk}", size=SECTORS * SECTOR, sector=SECTOR, physical_sector=SECTOR
-            )
-            for disk in writes
-        ),
-        events=tuple(log.events),
-    )
     disks = {f"disk{disk}": VOLATILE for disk in writes}
+    recording = recording_of(log, names=tuple(disks))
     states = distinct_states(recording, disks, first=log.last, last=log.last, seed=1)
     left = {frozenset(state.survivors) for state in states if state.torn is None}
     for one in writes:
@@ -160,8 +139,6 @@ def test_of_too_many_states_the_seed_draws_the_cuts(monkeypatch: pytest.MonkeyPa
 
 
 # The judge of crash states: a state is one that a cut can leave, or the reason is said.
-
-PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 
 
 def test_the_judge_of_states_knows_nothing_of_their_maker() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,62 +76,52 @@ def test_a_version_with_other_headers_is_not_walked(name: str) -> None:
     assert "since 2.1 and before 2.5" in refused.value.hint
 
 
-def built(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    programs: tuple[str, ...],
-    library: str = _RELEASE,
-) -> None:
-    """A base as a build leaves it, with these programs, in a cache of the test's own."""
+Build = Callable[..., None]
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Leaves a base as a build does, with these programs, in a cache of the test's own."""
     monkeypatch.setattr(recovery_programs, "Cache", lambda: Cache(tmp_path))
     nas = SimpleNamespace(manifest={"zfs": _RELEASE})
     monkeypatch.setattr(recovery_programs, "find", lambda _name, zfs, linux: nas if zfs else linux)
-    slot = recovery_programs._slot(recovery_recipe(zfs_version(name)))
-    place = Cache(tmp_path).place("bases", slot)
-    place.mkdir(parents=True)
-    with tarfile.open(place / "base.tar", "w") as tar:
-        for program in programs:
-            info = tarfile.TarInfo(f"./{program}")
-            info.size = len(program)
-            tar.addfile(info, io.BytesIO(program.encode()))
-    recovery_programs._unpack(place)
-    (place / "packages.json").write_text(json.dumps({"libzfslinux-dev": library}))
+
+    def leave(name: str, *programs: str, library: str = _RELEASE) -> None:
+        slot = recovery_programs._slot(recovery_recipe(zfs_version(name)))
+        place = Cache(tmp_path).place("bases", slot)
+        place.mkdir(parents=True)
+        with tarfile.open(place / "base.tar", "w") as tar:
+            for program in programs:
+                info = tarfile.TarInfo(f"./{program}")
+                info.size = len(program)
+                tar.addfile(info, io.BytesIO(program.encode()))
+        recovery_programs._unpack(place)
+        (place / "packages.json").write_text(json.dumps({"libzfslinux-dev": library}))
+
+    return leave
 
 
-_ALL = ("recover", "native-recover")
-
-
-def test_the_nas_and_the_host_have_a_program_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built(DEFAULT, tmp_path, monkeypatch, programs=_ALL)
+def test_the_nas_and_the_host_have_a_program_each(build: Build) -> None:
+    build(DEFAULT, "recover", "native-recover")
     zfs = zfs_version(DEFAULT)
     assert guest_program(zfs) == b"recover"
     assert host_program(zfs).read_text() == "native-recover"
 
 
-def test_a_bug_outside_of_the_library_is_walked_by_the_kernel_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built(_BUG, tmp_path, monkeypatch, programs=_ALL[:1])
+def test_a_bug_outside_of_the_library_is_walked_by_the_kernel_alone(build: Build) -> None:
+    build(_BUG, "recover")
     assert guest_program(zfs_version(_BUG)) == b"recover"
     with pytest.raises(HarnessError, match="has not the bug"):
         host_program(zfs_version(_BUG))
 
 
-def test_a_build_without_the_programs_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_without_the_programs_is_refused(build: Build) -> None:
     with pytest.raises(HarnessError, match=r"has no .\./recover"):
-        built(DEFAULT, tmp_path, monkeypatch, programs=())
+        build(DEFAULT)
 
 
-def test_programs_of_another_release_are_not_those_of_the_nas(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built(DEFAULT, tmp_path, monkeypatch, programs=_ALL, library="2.3.8-1")
+def test_programs_of_another_release_are_not_those_of_the_nas(build: Build) -> None:
+    build(DEFAULT, "recover", "native-recover", library="2.3.8-1")
     with pytest.raises(HarnessError, match=r"have ZFS 2\.3\.8-1, the NAS 2\.3\.9"):
         guest_program(zfs_version(DEFAULT))
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from rich.console import Console
 
 from suites.selftest.unit.made_records import changed
-from suites.selftest.unit.report.test_report_origins import LOST, RECORDS, replay_run
+from suites.selftest.unit.report.test_report_unresolved import DAMAGED, ORIGINALS, replay_run
 from suites.selftest.unit.report_records import figures_of as run_figures
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
@@ -47,6 +47,7 @@ from torture.report.terminal import EXIT_WORSE, outcome_table, print_run_compari
 SAFE = Cell.parse("iscsi-always-noslog-ext4-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
 OLD, NEW = "2026-11-20T00:00:00+0000", "2026-11-23T00:00:00+0000"
+_UNMEASURED = Sensitivity(versions={}, faults=())
 READS = re.compile(r"\b(FROM|JOIN|INTO|UPDATE)\s+records\b")
 
 
@@ -74,6 +75,11 @@ def figures_of(*runs: Path) -> CellFigures:
     with Store.open(runs) as store:
         (figures,) = cell_figures(store.tallies())
     return figures
+
+
+def figures_by_cell(*runs: Path) -> dict[str, CellFigures]:
+    with Store.open(runs) as store:
+        return {figures.cell: figures for figures in cell_figures(store.tallies())}
 
 
 def test_no_other_module_reads_the_table_of_all_records() -> None:
@@ -263,29 +269,28 @@ def test_intact_trials_of_an_older_rule_are_marked(tmp_path: Path) -> None:
 
 @pytest.fixture
 def original(tmp_path: Path) -> Path:
-    return write_run(tmp_path / "original", RECORDS, begun="2026-11-20T00:00:00+0000")
+    return write_run(tmp_path / "original", ORIGINALS, begun="2026-11-20T00:00:00+0000")
 
 
 def walked(number: int, *, recovered: int, lost: int, proven: int = 0) -> TrialRecord:
     outcomes = {"intact": recovered + proven - lost, "corrupted": lost}
     return changed(
-        LOST,
+        DAMAGED,
         origin=WALKED,
-        trial=f"walked.{number}.{LOST.trial}",
+        trial=f"walked.{number}.{DAMAGED.trial}",
         walk=WalkDocument(recovered=recovered, proven=proven, outcomes=outcomes),
     )
 
 
 def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
-    with Store.open([original]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}
+    figures = figures_by_cell(original)
     walks = [walked(1, recovered=150, proven=150, lost=2), walked(2, recovered=100, lost=0)]
     newer = replay_run(tmp_path, "walks", *walks)
+    now = figures_by_cell(original, newer)
     with Store.open([original, newer]) as store:
-        now = {one.cell: one for one in cell_figures(store.tallies())}
         assert not any("left out of all rates" in note for note in store.notes)
     expected = Walked(recordings=2, units=400, proven=150, by_library=0, lost=2, recordings_lost=1)
-    assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), surveys=(expected,))
+    assert now.pop(DAMAGED.cell) == replace(figures.pop(DAMAGED.cell), surveys=(expected,))
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
     }
@@ -311,11 +316,11 @@ def test_losses_of_an_older_walk_of_a_protected_disk_may_be_of_no_cut(
         for name, kind in disks.items()
     }
     walk = WalkDocument(rule=rule, recovered=9, outcomes={"intact": 9 - lost, "corrupted": lost})
-    cut = structs.replace(LOST.cut, disks=at_cut)
+    cut = structs.replace(DAMAGED.cut, disks=at_cut)
     record = structs.replace(walked(1, recovered=9, lost=lost), walk=walk, cut=cut)
     newer = replay_run(tmp_path, "walks", record)
     words = (
-        f"{LOST.cell}: {lost} walked states lost something, and may be states that no cut leaves"
+        f"{DAMAGED.cell}: {lost} walked states lost something, and may be states that no cut leaves"
     )
     with Store.open([newer]) as store:
         assert any(note.startswith(words) for note in store.notes) == is_noted
@@ -325,25 +330,14 @@ def test_losses_of_an_older_walk_of_a_protected_disk_may_be_of_no_cut(
 
 def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_path: Path) -> None:
     """Where no cut lost anything, too: it is no recommendation, and not green."""
-    with Store.open([original]) as store:
-        cells = cell_figures(store.tallies())
-    for figures in cells:
+    for figures in figures_by_cell(original).values():
         is_safe = figures.guarantee == Guarantee.SAFE
         for lost in (0, 1):
-            walked_too = replace(
-                figures,
-                surveys=(
-                    Walked(
-                        recordings=1,
-                        units=9,
-                        proven=0,
-                        by_library=0,
-                        lost=lost,
-                        recordings_lost=lost,
-                        broken=int(is_safe and lost),
-                    ),
-                ),
-            )
+            survey = Walked(
+                recordings=1, units=9, proven=0, by_library=0, lost=lost, recordings_lost=lost,
+                broken=int(is_safe and lost),
+            )  # fmt: skip
+            walked_too = replace(figures, surveys=(survey,))
             is_worse = figures.broken > 0 or (is_safe and lost > 0)
             assert walked_too.is_worse == is_worse
             assert (standing_of(walked_too) is Standing.WORSE) == is_worse
@@ -351,7 +345,7 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
             assert not is_worse or walked_too not in [
                 one.figures for one in fastest_safe([walked_too])
             ]
-            words = answer_in_words(walked_too, Sensitivity(versions={}, faults=()))
+            words = answer_in_words(walked_too, _UNMEASURED)
             assert ("worse than theory guarantees" in words) == is_worse
 
 
@@ -377,9 +371,8 @@ def test_walked_states_in_words(
         walked(place, recovered=recovered, proven=proven, lost=lost)
         for place, (recovered, proven, lost) in enumerate(walks)
     ]
-    with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
-    assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))
+    figures = figures_by_cell(original, replay_run(tmp_path, "walks", *made))[DAMAGED.cell]
+    assert words in answer_in_words(figures, _UNMEASURED)
 
 
 def test_states_that_only_the_library_recovered_are_said_to_be(
@@ -391,7 +384,6 @@ def test_states_that_only_the_library_recovered_are_said_to_be(
     assert document is not None
     walk = structs.replace(document, engine="native", compared=36, given_up=4)
     run = replay_run(tmp_path, "walks", structs.replace(made, walk=walk))
-    with Store.open([original, run]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
-    words = answer_in_words(figures, Sensitivity(versions={}, faults=()))
+    figures = figures_by_cell(original, run)[DAMAGED.cell]
+    words = answer_in_words(figures, _UNMEASURED)
     assert "none of 300 recovered or proven crash states (260 of them by OpenZFS's library" in words

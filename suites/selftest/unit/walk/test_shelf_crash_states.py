@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from struct import pack
 
 import pytest
 from hypothesis import given, settings
 
 from suites.selftest.unit.examples import examples
-from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, explicit, logs
+from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs
+from suites.selftest.unit.walk.legal_states import NAMES, recording_of
 from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence
-from torture.facts.recording.events import Kind, RecordedDisk, Recording
+from torture.facts.recording.events import DATA, Kind, RecordedDisk, Recording
+from torture.facts.recording.intent_log import CHECKSUM_BYTES, EMBEDDED_CHECKSUM_MAGIC, LABEL_BYTES
 from torture.facts.recording.model import (
     coin,
     count_crash_states,
@@ -21,37 +25,15 @@ from torture.facts.recording.model import (
     uncovered,
     writes_until,
 )
-from torture.features.walk.states.states import DistinctState, distinct_states, in_batches
+from torture.features.walk.states.origins import lengths_of_labels
+from torture.features.walk.states.states import (
+    DistinctState,
+    distinct_states,
+    in_batches,
+    states_with_torn_labels,
+)
 
-NAMES = ("data0", "data1")
 VOLATILE = dict.fromkeys(NAMES, Persistence.VOLATILE)
-Owners = tuple[tuple[int, ...], ...]
-
-
-def recording_of(log: Log, *, names: Sequence[str] = NAMES) -> Recording:
-    return Recording(
-        folder=Path("life-1"),
-        disks=tuple(
-            RecordedDisk(name=name, size=SECTORS * SECTOR, sector=SECTOR, physical_sector=SECTOR)
-            for name in names
-        ),
-        events=tuple(log.events),
-    )
-
-
-def owners(log: Log, views: Sequence[DiskState], cut: int) -> Owners:
-    """By disk and sector, the last write that is there, one write after the other."""
-    return tuple(_owners_of(log, disk, view, cut) for disk, view in enumerate(views))
-
-
-def _owners_of(log: Log, disk: int, view: DiskState, cut: int) -> tuple[int, ...]:
-    held = [0] * SECTORS
-    left = survivors(log.events, disk=disk, sector=SECTOR, view=view, cut=cut, seed=0)
-    for write in writes_until(log.events, disk=disk, cut=cut, view=view):
-        count = write.length // SECTOR
-        for place in range(count) if write.covered else left[write.submission]:
-            held[write.offset // SECTOR + place] = write.submission
-    return tuple(held)
 
 
 def undecided(log: Log, disk: int, cut: int) -> list[int]:
@@ -62,28 +44,11 @@ def undecided(log: Log, disk: int, cut: int) -> list[int]:
     ]
 
 
-def subsets(of: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    return chain.from_iterable(combinations(of, count) for count in range(len(of) + 1))
-
-
-@given(log=logs)
-@settings(max_examples=examples(200), deadline=None)
-def test_states_are_distinct_and_complete(log: Log) -> None:
-    """Each state has owners of its own, no subset of few writes is missing, and no later cut has it."""
-    recording = recording_of(log)
-    states = distinct_states(recording, VOLATILE, first=0, last=log.last, seed=1)
-    known = {
-        owners(log, tuple(state.crash_state(recording, NAMES).disks.values()), state.cut): state
-        for state in states
-    }
-    assert len(known) == len(states)
-    for cut in range(log.last + 1):
-        open_ = [undecided(log, disk, cut) for disk in range(len(NAMES))]
-        if sum(map(len, open_)) > 4:
-            continue
-        for chosen in subsets([*open_[0], *open_[1]]):
-            views = [explicit(*(one for one in chosen if one in of)) for of in open_]
-            assert known[owners(log, views, cut)].cut >= cut
+def states_at_end(
+    log: Log, disks: Mapping[str, Persistence] = VOLATILE
+) -> tuple[DistinctState, ...]:
+    """The states that a cut at the log's last event can leave."""
+    return distinct_states(recording_of(log), disks, first=log.last, last=log.last, seed=1)
 
 
 @given(log=logs)
@@ -97,43 +62,23 @@ def test_the_undecided_writes_of_a_state_survive_or_are_dropped(log: Log) -> Non
         assert set(state.dropped) <= open_
 
 
-def test_a_state_has_the_last_cut_that_can_leave_it() -> None:
-    """More operations are acknowledged by then, and what holds there held before."""
-    log = Log()
-    log.write(at=0)
-    log.flush()
-    written = log.write(at=1)
-    log.submit(at=2)
-    states = distinct_states(recording_of(log), VOLATILE, first=0, last=log.last, seed=1)
-    cut_of = {state.survivors: state.cut for state in states}
-    assert cut_of[()] == cut_of[written,] == log.last
-
-
-def test_a_protected_disk_keeps_its_completed_writes() -> None:
-    log = Log()
-    log.write(at=0)
-    states = distinct_states(
-        recording_of(log), {"data0": Persistence.PLP}, first=log.last, last=log.last, seed=1
-    )
-    assert [state.survivors for state in states] == [(1,)]
-
-
-def test_a_protected_disk_lists_no_write_that_a_flush_covers() -> None:
+@pytest.mark.parametrize(("is_flushed", "listed"), [(False, (1,)), (True, ())])
+def test_a_protected_disk_keeps_its_completed_writes_and_lists_those_that_no_flush_covers(
+    is_flushed: bool, listed: tuple[int, ...]
+) -> None:
     """A loss says how many writes no flush covered."""
     log = Log()
     log.write(at=0)
-    log.flush()
-    states = distinct_states(
-        recording_of(log), {"data0": Persistence.PLP}, first=log.last, last=log.last, seed=1
-    )
-    assert [state.survivors for state in states] == [()]
+    if is_flushed:
+        log.flush()
+    states = states_at_end(log, {"data0": Persistence.PLP})
+    assert [state.survivors for state in states] == [listed]
 
 
 def test_many_writes_are_left_one_by_one() -> None:
     log = Log()
     writes = [log.write(at=place) for place in range(6)]
-    states = distinct_states(recording_of(log), VOLATILE, first=log.last, last=log.last, seed=1)
-    left = {state.survivors for state in states}
+    left = {state.survivors for state in states_at_end(log)}
     assert {(), tuple(writes)} < left
     assert all((write,) in left for write in writes)
     assert all(tuple(x for x in writes if x != write) in left for write in writes)
@@ -143,8 +88,8 @@ def test_of_hundreds_of_writes_some_are_alone() -> None:
     """A disk without flushes would have a state for each of them, after each event."""
     log = Log()
     writes = [log.write(at=place % SECTORS) for place in range(100)]
-    states = distinct_states(recording_of(log), VOLATILE, first=log.last, last=log.last, seed=1)
-    alone = {state.survivors for state in states if len(state.survivors) == 1}
+    left = [state.survivors for state in states_at_end(log)]
+    alone = {survivors for survivors in left if len(survivors) == 1}
     assert 0 < len(alone) <= 64
     assert alone < {(write,) for write in writes}
 
@@ -154,20 +99,13 @@ def test_a_torn_write_keeps_its_first_physical_sectors() -> None:
     log = Log()
     log.write(at=0)
     torn = log.write(at=1, sectors=3)
-    recording = recording_of(log)
-    states = distinct_states(recording, VOLATILE, first=log.last, last=log.last, seed=1)
-    (state,) = [state for state in states if state.torn is not None]
+    (state,) = [state for state in states_at_end(log) if state.torn is not None]
     assert state.torn is not None
     assert (state.torn[0], state.dropped) == (torn, (torn,))
     assert state.torn[1] in ((0,), (0, 1))
-    assert state.torn in state.crash_state(recording, NAMES).disks["data0"].survivors
+    assert state.torn in state.crash_state(recording_of(log), NAMES).disks["data0"].survivors
     assert state.dropping_only(()).torn is None
     assert state.dropping_only((torn,)) == state
-
-
-def test_a_lying_disk_is_refused() -> None:
-    with pytest.raises(ValueError, match="data0"):
-        distinct_states(recording_of(Log()), {"data0": Persistence.LYING}, first=0, last=0, seed=1)
 
 
 def test_each_hundred_of_a_walk_has_states_of_all_cuts() -> None:
@@ -207,25 +145,16 @@ def test_every_choice_of_uncovered_writes_is_a_state() -> None:
     assert count_of(log) == 2**3, "one in flight, one behind the flush, one on the other disk"
 
 
-def test_only_writes_until_the_cut_count() -> None:
+def test_only_open_writes_until_the_cut_of_the_asked_disks_count() -> None:
+    """Where all is covered there is one state."""
     log = Log()
     log.write()
     cut = log.last
-    log.write(at=1)
-    assert (count_of(log, cut=cut), count_of(log)) == (2, 4)
-
-
-def test_a_disk_that_is_not_asked_for_is_undecided_about() -> None:
-    log = Log()
-    log.write(disk=0)
     log.write(disk=1)
+    assert (count_of(log, cut=cut), count_of(log)) == (2, 4)
     assert count_of(log, disks=("slog0",)) == 2
-
-
-def test_where_all_is_covered_there_is_one_state() -> None:
-    log = Log()
-    log.write()
     log.flush()
+    log.flush(disk=1)
     assert count_of(log) == 1
 
 
@@ -233,17 +162,6 @@ def test_where_all_is_covered_there_is_one_state() -> None:
 def test_an_unknown_cut_or_disk_is_refused(cut: int, disks: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"no event 7|no disk 'data1'"):
         count_of(Log(), cut=cut, disks=disks)
-
-
-@settings(deadline=None, max_examples=examples(50))
-@given(log=logs)
-def test_the_count_is_the_models(log: Log) -> None:
-    undecided = [
-        write
-        for disk in (0, 1)
-        for write in uncovered(writes_until(log.events, disk=disk, cut=log.last))
-    ]
-    assert count_of(log) == 2 ** len(undecided)
 
 
 # The writes that a cache with a limit keeps, and the places of tears: the shelf's README, by
@@ -318,3 +236,81 @@ def test_a_cache_forgets_only_the_recent() -> None:
     assert lost(held_bytes=3 * SECTOR) == {(recent, last, trim)}
     assert lost(held_bytes=3 * SECTOR - 1) == {(last, trim)}
     assert lost(held_bytes=0) == {(trim,)}
+
+
+# The states with a torn label: each label write, and each beginning of its configuration, once.
+
+LABEL_SECTORS = LABEL_BYTES // SECTOR
+CONFIGURATION = b"n" * 1300
+"""Three sectors of 512 bytes, or one of 4096."""
+
+
+def label(*, magic: int = EMBEDDED_CHECKSUM_MAGIC) -> bytes:
+    body = CONFIGURATION.ljust(LABEL_BYTES - CHECKSUM_BYTES, b"\0")
+    return body + pack("<Q", magic) + bytes(range(32))
+
+
+def recorded(log: Log, folder: Path, payload: bytes, *, sector: int = SECTOR) -> Recording:
+    """The log as a recording whose long writes all have this payload."""
+    (folder / DATA).write_bytes(payload)
+    events = [
+        replace(event, payload_crc=zlib.crc32(payload), reference=0)
+        if event.kind is Kind.WRITE_SUBMIT and event.length == LABEL_BYTES
+        else event
+        for event in log.events
+    ]
+    disks = tuple(
+        RecordedDisk(name=name, size=1 << 20, sector=SECTOR, physical_sector=sector)
+        for name in NAMES
+    )
+    return Recording(folder=folder, disks=disks, events=tuple(events))
+
+
+def written() -> tuple[Log, int, int]:
+    """Two labels of a disk, among a write of the other one; then a flush."""
+    log = Log()
+    first = log.write(sectors=LABEL_SECTORS)
+    log.write(disk=1)
+    second = log.write(at=2 * LABEL_SECTORS, sectors=LABEL_SECTORS)
+    log.flush()
+    return log, first, second
+
+
+@pytest.mark.parametrize(("sector", "beginnings"), [(512, 3), (4096, 1)])
+def test_each_beginning_of_a_configuration_survives_alone(
+    sector: int, beginnings: int, tmp_path: Path
+) -> None:
+    log, first, second = written()
+    recording = recorded(log, tmp_path, label(), sector=sector)
+    states = states_with_torn_labels(recording, VOLATILE, first=0, last=log.last)
+    assert sorted(state.torn for state in states if state.torn) == [
+        (write, tuple(range(count)))
+        for write in (first, second)
+        for count in range(1, beginnings + 1)
+    ]
+    assert {state.survivors for state in states} == {()}
+    assert {state.cut for state in states} == {log.last - 1}, "the last cut that leaves it"
+    assert all(first in state.dropped and second in state.dropped for state in states)
+
+
+def test_labels_before_the_first_cut_count_no_more(tmp_path: Path) -> None:
+    log, *_ = written()
+    recording = recorded(log, tmp_path, label())
+    assert states_with_torn_labels(recording, VOLATILE, first=log.last, last=log.last) == ()
+
+
+@pytest.mark.parametrize("payload", [label(magic=1), bytes(LABEL_BYTES)])
+def test_another_write_of_that_length_is_no_label(payload: bytes, tmp_path: Path) -> None:
+    log, *_ = written()
+    recording = recorded(log, tmp_path, payload)
+    assert lengths_of_labels(recording) == {}
+    assert states_with_torn_labels(recording, VOLATILE, first=0, last=log.last) == ()
+
+
+def test_the_torn_label_is_a_survivor_of_the_view(tmp_path: Path) -> None:
+    log, first, _ = written()
+    recording = recorded(log, tmp_path, label())
+    state = states_with_torn_labels(recording, VOLATILE, first=0, last=log.last)[0]
+    view = state.crash_state(recording, NAMES)
+    assert view.disks["data0"].survivors == ((first, (0,)),)
+    assert view.disks["data1"].survivors == ()

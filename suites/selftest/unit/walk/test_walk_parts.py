@@ -1,4 +1,4 @@
-"""The parts of a walk without machines: the smallest loss, the ranges, the engine's report."""
+"""The parts of a walk without machines: the smallest loss, the ranges, the engine's report, its terms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from fixtures.campaigns import terms_in
 from suites.selftest.unit.examples import examples
+from suites.selftest.unit.fake_workers import ASKED, FakeSite, campaign_of, play, specs_of
 from torture.choices.administration.protocol import Moment
 from torture.choices.experiments import FAULTS
 from torture.choices.matrix.cells import Cell
@@ -32,7 +34,7 @@ from torture.features.walk.engines.engine import (
 )
 from torture.features.walk.judging import Dropped, fewest, smallest
 from torture.features.walk.states.states import DistinctState
-from torture.features.walk.tasks import WALKED, Walk
+from torture.features.walk.tasks import FRESH_S, WALKED, Walk
 from torture.features.walk.walk import (
     recover_contents_afresh,
     walked_and_states,
@@ -42,13 +44,15 @@ from torture.features.walk.walk_values import Around, FirstEnd, PoolHealth, Stat
 from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.specs import TrialSpec
+from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.plan.cut_plan import Aim
-from torture.trials.plan.draw import draw_planted
+from torture.trials.plan.draw import draw_planted, draw_trials
 from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.resident import StorageFailed
 
 _GRAIN = 64 * 1024
+_KEPT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
 _SAID = {
     "import": 0, "volume": 0, "content": "0" * 32, "import_us": 1, "volume_us": 2, "read_us": 3,
     "state": 7, "errors": 0,
@@ -89,21 +93,20 @@ def test_the_questions_are_bounded_and_never_repeated() -> None:
 
 def test_a_loss_is_not_shrunk_to_a_smaller_one_of_another_kind() -> None:
     """Writes 3 and 9 together lose the pool; write 5 alone loses an acknowledged write."""
-    kept = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
-    old = replace(kept, verdict=Verdict.ROLLED_BACK, lost=1, reasons=("1 is old",))
-    pool = replace(kept, verdict=Verdict.POOL_LOST, lost=5, reasons=("no pool",))
+    old = replace(_KEPT, verdict=Verdict.ROLLED_BACK, lost=1, reasons=("1 is old",))
+    pool = replace(_KEPT, verdict=Verdict.POOL_LOST, lost=5, reasons=("no pool",))
 
     def judge(state: DistinctState) -> StateVerdict:
         if {3, 9} <= set(state.dropped):
             return pool
-        return old if 5 in state.dropped else kept
+        return old if 5 in state.dropped else _KEPT
 
     found = DistinctState(key=1, cut=20, survivors=(1,), dropped=tuple(range(2, 12)))
     shrunk = smallest(found, pool, judge, is_over=lambda: False)
     assert shrunk is not None
     assert (shrunk[0].dropped, shrunk[1]) == ((3, 9), pool)
     assert sorted(shrunk[0].survivors) == [1, 2, 4, 5, 6, 7, 8, 10, 11]
-    assert smallest(found, pool, lambda _state: kept, is_over=lambda: False) is None
+    assert smallest(found, pool, lambda _state: _KEPT, is_over=lambda: False) is None
 
 
 def test_a_loss_is_shrunk_no_further_than_the_time_of_the_walk() -> None:
@@ -247,7 +250,6 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     assert (walked.recording, walked.acknowledged) == (load, None)
 
 
-_KEPT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
 _LOST = StateVerdict(verdict=Verdict.ROLLED_BACK, acknowledged=5, lost=2, reasons=("f1",))
 _LOST_MORE = replace(_LOST, lost=3)
 
@@ -313,3 +315,29 @@ def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:
     assert walked.task == walk
     assert draw_plan(walked) == draw_plan(plain)
     assert draw_plan(plain).cut.aim == fault.aim
+
+
+# The terms of a run of walks, and the draws of a walk's patience.
+
+
+def test_a_run_is_known_by_its_walks_too() -> None:
+    """Else a run would go on with another number of states, or with another engine."""
+    cells = [Cell.parse("iscsi-always-noslog-ext4-bothdie")]
+    walk = Walk(states=7, engine=WalkEngine.NATIVE)
+    walked = draw_walked(cells, recordings=2, walk=walk, run_seed=1, load_ms=500)
+    assert terms_in(walked) == {"walks": [[7, "native"]]}
+    assert terms_in(draw_trials(cells, trials=2, run_seed=1, load_ms=500)) == {}
+
+
+def test_a_long_walk_has_its_time_on_top_of_the_sites_deadline(tmp_path: Path) -> None:
+    site = FakeSite()
+    plain, walked = specs_of(ASKED, trials=2)
+    walked = replace(walked, task=Walk(states=5, minutes=40, fresh=2))
+    schedule = FixedSchedule((plain, walked))
+    campaign = campaign_of(tmp_path, schedule, site, jobs=1, longer_s=walked.task.longer_s)
+    play(campaign, ASKED)
+    assert site.deadlines_s == [
+        site.trial_deadline_s,
+        site.trial_deadline_s + 40 * 60 + 2 * FRESH_S,
+    ]
+    assert campaign.patience_s >= sum(site.deadlines_s)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,16 +94,15 @@ def state_at(cut: int, *survivors: int) -> CrashState:
     return CrashState(recording=FOLDER, cut=cut, seed=0, disks=disks)
 
 
-def proofs_of(log: Log, sizes: Mapping[str, int]) -> Proofs:
+def proofs_of(log: Log, *, pages: int) -> Proofs:
+    sizes = dict.fromkeys(NAMES, pages * PAGE)
     return Proofs(Origins(Layers(recording_of(log), NAMES), sizes))
 
 
-def two_writes() -> Log:
+def two_writes() -> tuple[Log, int, int]:
     """One in the first page of a disk, one in its second page; no flush covers them."""
     log = Log()
-    log.write(at=0)
-    log.write(at=8)
-    return log
+    return log, log.write(at=0), log.write(at=8)
 
 
 def reads(*pages: int) -> dict[str, Pages]:
@@ -113,9 +110,8 @@ def reads(*pages: int) -> dict[str, Pages]:
 
 
 def test_a_state_that_differs_only_where_nothing_was_read_is_proven() -> None:
-    log = two_writes()
-    first, second = 1, 3
-    proofs = proofs_of(log, dict.fromkeys(NAMES, 2 * PAGE))
+    log, first, second = two_writes()
+    proofs = proofs_of(log, pages=2)
     proofs.add(state_at(log.last, first), _GOOD, reads(0))
     assert proofs.find(state_at(log.last, first, second)) == _GOOD
     assert proofs.find(state_at(log.last, second)) is None
@@ -123,9 +119,8 @@ def test_a_state_that_differs_only_where_nothing_was_read_is_proven() -> None:
 
 def test_a_read_of_an_absent_write_counts() -> None:
     """A recovery that found no block there, as at the end of the log, depends on its absence."""
-    log = two_writes()
-    first, second = 1, 3
-    proofs = proofs_of(log, dict.fromkeys(NAMES, 2 * PAGE))
+    log, first, second = two_writes()
+    proofs = proofs_of(log, pages=2)
     proofs.add(state_at(log.last, first), _GOOD, reads(0, 1))
     assert proofs.find(state_at(log.last, first, second)) is None
     proofs.add(state_at(log.last, first, second), _OTHER, reads(0, 1))
@@ -136,13 +131,8 @@ def test_a_read_of_an_absent_write_counts() -> None:
 def test_a_torn_write_is_neither_whole_nor_absent() -> None:
     log = Log()
     log.write(at=0, sectors=4)
-    proofs = proofs_of(log, dict.fromkeys(NAMES, PAGE))
+    proofs = proofs_of(log, pages=1)
     proofs.add(state_at(log.last, 1), _GOOD, reads(0))
     torn = {"data0": explicit((1, (0, 1))), "slog0": explicit()}
     assert proofs.find(CrashState(recording=FOLDER, cut=log.last, seed=0, disks=torn)) is None
     assert proofs.find(state_at(log.last)) is None
-
-
-def test_without_a_recovery_nothing_is_proven() -> None:
-    log = two_writes()
-    assert proofs_of(log, dict.fromkeys(NAMES, 2 * PAGE)).find(state_at(log.last)) is None

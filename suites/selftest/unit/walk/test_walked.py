@@ -20,6 +20,7 @@ from torture.features.walk.tasks import Walk
 from torture.features.walk.walk_values import PoolHealth, StateVerdict, judge_state
 from torture.features.walk.words import layer_of, walk_in_words
 from torture.oracles.verdict.guarantee import Verdict
+from torture.oracles.verdict.judgement import Judgement
 from torture.records.scoring.judge import judge
 from torture.records.tasks import as_json
 
@@ -28,6 +29,11 @@ _CELL = Cell.parse("iscsi-standard-noslog-btrfs-bothdie")
 
 def _judged(seen: Evidence, *, is_imported: bool = True) -> StateVerdict:
     return judge_state(_CELL, seen, is_imported=is_imported)
+
+
+def _of_walk(walk: WalkDocument, **words: Any) -> Judgement:
+    """The judgement of a trial that made this walk, and whose fresh NAS found this."""
+    return judge(evidence(parts={WalkDocument.FILE: walk}, **words))
 
 
 def test_a_state_with_everything_is_intact() -> None:
@@ -94,19 +100,6 @@ def test_a_loss_outranks_missing_evidence() -> None:
     assert _judged(seen).verdict is Verdict.CORRUPTED
 
 
-def test_a_loss_that_no_fresh_nas_shows_is_inconclusive() -> None:
-    """The loop's own mistake, or a loss by chance: the trial never counts as intact."""
-    walk = WalkDocument(recovered=5, outcomes={"intact": 4, "corrupted": 1})
-    lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
-    assert judge(evidence(parts={WalkDocument.FILE: lossy})).verdict is Verdict.INCONCLUSIVE
-    assert judge(evidence(parts={WalkDocument.FILE: walk})).verdict is Verdict.INCONCLUSIVE, (
-        "its list is empty"
-    )
-    assert (
-        judge(evidence(parts={WalkDocument.FILE: lossy}, found=MIXED)).verdict is Verdict.CORRUPTED
-    )
-
-
 _SOUND = WalkDocument(
     engine="both", distinct=900, recovered=100, proven=200, outcomes={"intact": 300}, repeated=6,
     proofs_repeated=36, compared=36, fresh=3, depth=4,
@@ -142,19 +135,17 @@ _SOUND = WalkDocument(
 def test_a_walk_with_a_difference_or_too_much_unknown_is_inconclusive(
     changes: dict[str, Any], words: str
 ) -> None:
-    """Whatever suite it belongs to. A loss that a fresh NAS shows stands beside it."""
+    """A loss may be the loop's own mistake, or by chance. One that a fresh NAS shows stands beside it."""
     walk = structs.replace(_SOUND, **changes)
-    judged = judge(evidence(parts={WalkDocument.FILE: walk}))
+    judged = _of_walk(walk)
     assert (judged.verdict, judged.reasons) == (Verdict.INCONCLUSIVE, (words,))
-    assert (
-        judge(evidence(parts={WalkDocument.FILE: walk}, found=MIXED)).verdict is Verdict.CORRUPTED
-    )
+    assert _of_walk(walk, found=MIXED).verdict is Verdict.CORRUPTED
 
 
 def test_a_sound_walk_may_have_one_inconclusive_state_in_a_hundred() -> None:
-    assert judge(evidence(parts={WalkDocument.FILE: _SOUND})).verdict is Verdict.INTACT
+    assert _of_walk(_SOUND).verdict is Verdict.INTACT
     unknown = structs.replace(_SOUND, outcomes={"intact": 297, "inconclusive": 3})
-    assert judge(evidence(parts={WalkDocument.FILE: unknown})).verdict is Verdict.INTACT
+    assert _of_walk(unknown).verdict is Verdict.INTACT
 
 
 def test_a_trial_without_the_walk_that_it_was_to_make_is_inconclusive() -> None:
@@ -199,13 +190,11 @@ def test_a_volume_that_cannot_be_read_is_lost() -> None:
 
 def test_a_walk_that_broke_off_keeps_its_loss_and_is_never_intact() -> None:
     walk = WalkDocument(recovered=5, outcomes={"intact": 5}, broken_off="the NAS is gone")
-    judged = judge(evidence(parts={WalkDocument.FILE: walk}))
+    judged = _of_walk(walk)
     assert judged.verdict is Verdict.INCONCLUSIVE
     assert "the walk broke off after 5 states: the NAS is gone" in judged.reasons
     lossy = structs.replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
-    assert (
-        judge(evidence(parts={WalkDocument.FILE: lossy}, found=MIXED)).verdict is Verdict.CORRUPTED
-    )
+    assert _of_walk(lossy, found=MIXED).verdict is Verdict.CORRUPTED
 
 
 def test_states_lost_are_neither_intact_nor_unknown() -> None:
