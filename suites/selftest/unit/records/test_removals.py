@@ -135,9 +135,9 @@ class Trial:
         """Whether a layer's own damage is less, or gone, once this file alone is gone."""
         now = self.after(Removal(name=name, what="deleted", change=lambda _data: None))
         return now is not None and any(
-            before.is_damage and (after is None or after.badness < before.badness)
+            after is None or after.badness < before.badness
             for before, after in zip(layers_of(self.whole), layers_of(now), strict=True)
-            if before is not None
+            if before not in (None, Verdict.INTACT, Verdict.INCONCLUSIVE)
         )
 
     def complaint(self, removal: Removal) -> str:

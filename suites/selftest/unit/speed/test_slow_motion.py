@@ -270,9 +270,7 @@ def test_the_intervals_cover(rounds: int) -> None:
     assert 0.95 - 3 * 0.007 < covered / 1000 < 0.95 + 3 * 0.007
 
 
-def test_an_estimate_lies_within_bounds() -> None:
-    assert Estimate(value=2.0).is_within(1, 2)
-    assert not Estimate(value=2.1).is_within(1, 2)
+def test_the_width_of_an_estimate_is_a_ratio() -> None:
     assert Estimate(value=2.0, low=1.0, high=4.0).width == 4
 
 

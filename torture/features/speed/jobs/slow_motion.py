@@ -166,10 +166,6 @@ class Estimate:
         """The interval's upper end by its lower one; infinite without an interval."""
         return self.high / self.low if self.low and self.high else math.inf
 
-    def is_within(self, low: float, high: float) -> bool:
-        """Whether the estimate lies there."""
-        return low <= self.value <= high
-
 
 def mean_of(figures: Sequence[float]) -> Estimate:
     """The geometric mean of one figure over rounds. Raises `ValueError` for one that is not positive."""
