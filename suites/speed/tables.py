@@ -57,7 +57,7 @@ def figures_of_row(row: Row, records: Sequence[TrialRecord]) -> list[Figure]:
 
 
 def _ended(row: Row, records: Sequence[TrialRecord]) -> Iterator[list[_Ended]]:
-    """The rounds of a row, by link and job; none of one that was not measured."""
+    """The rounds of a row, by link and job; a row that was not measured has no rounds."""
     documents = [one for record in records if (one := _of_row(row, record)) is not None]
     every = [(document, job) for document in documents for job in document.jobs]
     for link in row.order.links:

@@ -168,7 +168,7 @@ _WRITES = 12
 
 @pytest.fixture
 def shelf(folder: Path) -> Shelf:
-    """A shelf of two lives: writes over others, none of them flushed, and further ones above them."""
+    """A shelf of two lives: unflushed writes over others, and further ones above them."""
     shelf = Shelf(directory=folder / "r", socket=folder / "s")
     for life in range(2):
         before = folder / "r" / f"{life}.json"

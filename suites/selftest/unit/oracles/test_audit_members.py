@@ -167,6 +167,7 @@ def test_a_waived_invariant_is_checked_before_its_event(story: Story) -> None:
         terms = AuditTerms(sync=Sync.DISABLED, waived=waived)
         audited = audit(story.recorded(), cut=cut, terms=terms)
         assert len(audited.findings) + audited.waived == 2
+        assert audited.as_document(took_ms=1).waived == (audited.waived or None)
         return [finding.event for finding in audited.findings]
 
     assert found({}) == [early, late]
