@@ -414,10 +414,9 @@ def test_the_first_screen_answers_ten_questions_as_the_records_do(
     [
         ({"transport": "smb"}, {"sector512"}),
         ({"transport": "nvme_tcp_single"}, {"sector512"}),
-        ({"transport": "nfs_image_dsync"}, {"sector512"}),
         ({"filesystem": "xfs"}, {"sector512", "churn"}),
     ],
-    ids=["SMB", "one path of NVMe", "writethrough", "XFS"],
+    ids=["SMB", "one path of NVMe", "XFS"],
 )
 def test_a_choice_that_was_measured_with_other_disks_or_loads_names_its_numbers(
     page: Path, open_page: Open, picks: dict[str, str], others: set[str]

@@ -18,9 +18,10 @@ GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
 """Each contains the one before; every other matrix has a question of its own."""
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
 OF_ZFS = (
-    *((name, value) for former in FORMER_NAMES.values() for name, value in [former.today.split("=")]),
+    *(tuple(former.today.split("=")) for former in FORMER_NAMES.values() if "=" in former.today),
     ("atime", "off"), ("compression", "zstd-fast-10"), ("recordsize", "8K"), ("logbias", "latency"),
-    ("zfs.zil_slog_bulk", "65536"), ("zfs.zvol_use_blk_mq", "0"),
+    ("zfs.zil_slog_bulk", "65536"), ("zfs.zvol_use_blk_mq", "0"), ("mount.nconnect", "4"),
+    ("nfsd.grace", "90"),
 )  # fmt: skip
 """Settings of ZFS, some of which had axes once."""
 _USUAL = tuple(axis for axis in AXES.values() if axis.default is not None and not axis.is_setting)

@@ -12,7 +12,7 @@ import re
 
 from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
     FsckResult,
@@ -115,6 +115,6 @@ CHOICE: Choice[Filesystem] = Choice(
         root_words="rootfstype=btrfs",
     ),
     words="btrfs",
-    joins=EVERY_SWEEP,
+    joins=EVERY_SWEEP - HYPERVISOR_SWEEPS,
     place=0,
 )

@@ -40,8 +40,9 @@ from torture.oracles.verdict.guarantee import Guarantee, Terms
 def acknowledged_sync_of(cell: Cell) -> Sync:
     """The sync level of writes acknowledged after a flush, or an equivalent.
 
-    A server that answers before data are stable turns standard into disabled. So does a client that
-    never asks for stable data. `always` is unaffected: ZFS obeys it before it answers the server.
+    A server that answers before data are stable turns standard into disabled. So does a client, or
+    its hypervisor, that never asks for stable data. `always` is unaffected: ZFS obeys it before it
+    answers the server.
     """
     return Sync.DISABLED if names_are_volatile_in(cell) else flushed_data_sync_of(cell)
 
@@ -53,6 +54,8 @@ def names_are_volatile_in(cell: Cell) -> bool:
 
 def flushed_data_sync_of(cell: Cell) -> Sync:
     """The sync level of data alone, without new, moved or removed names."""
+    if cell[SYNC] in cell[TRANSPORT].traits.unflushed:
+        return Sync.DISABLED
     if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
         return Sync.DISABLED
     return cell[SYNC]
@@ -144,7 +147,8 @@ def must_lose(cell: Cell) -> bool:
     devices: some of them may keep it.
     """
     if flushed_data_sync_of(cell) is Sync.DISABLED:
-        return True
+        # a hypervisor that lives still has all that it kept
+        return not (cell[FATE] is Fate.NAS_ONLY and Sync.ALWAYS in cell[TRANSPORT].traits.unflushed)
     if not flushes_its_log(cell):
         return _is_log_forgetful(cell) and _is_log_on_one_device(cell)
     return cell[SLOG].is_forgetful and not is_log_on_data_disks(cell)

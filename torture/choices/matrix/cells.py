@@ -10,18 +10,24 @@ so a part of a name identifies its axis, and each is a pytest mark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
 from torture.choices import administration, filesystems, slogs, transports, workloads
-from torture.facts.axes import fate, pool_disks, root, setting, sync, zfs_settings
+from torture.choices.hypervisor import with_hypervisor
+from torture.facts.axes import fate, free_settings, hypervisor, pool_disks, root, setting, sync
 from torture.facts.axes.axis import Axis, Choice, frozen_name, todays_parts
+from torture.facts.axes.free_settings import FreeSettings
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
-from torture.facts.axes.zfs_settings import ZfsSettings
 
-TRANSPORT = transports.AXIS
+TRANSPORT = replace(transports.AXIS, composed=with_hypervisor)
+IMAGE = hypervisor.IMAGE
+CACHE = hypervisor.CACHE
+LOCKS = hypervisor.LOCKS
+CLIENTS = hypervisor.CLIENTS
 NFS_EXPORT = sync.NFS_EXPORT
 SYNC = sync.AXIS
 SLOG = slogs.AXIS
@@ -31,7 +37,7 @@ SPECIAL_VDEV = setting.SPECIAL_VDEV
 ADMINISTRATION = administration.AXIS
 DISKS = pool_disks.DISKS
 DISK_SECTOR = setting.DISK_SECTOR
-SETTINGS = zfs_settings.AXIS
+SETTINGS = free_settings.AXIS
 LUN_SECTOR = setting.LUN_SECTOR
 DISCARD = setting.DISCARD
 NAS_LINK = setting.NAS_LINK
@@ -41,9 +47,9 @@ WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
-    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISK_SECTOR,
-    DISKS, SETTINGS, *setting.PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, NAS_LINK,
-    FATE,
+    TRANSPORT, *hypervisor.AXES, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV,
+    ADMINISTRATION, DISK_SECTOR, DISKS, SETTINGS, *setting.PARAMETERS, LUN_SECTOR, DISCARD,
+    FILESYSTEM, ROOT, WORKLOAD, NAS_LINK, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {
@@ -67,6 +73,9 @@ if len(CHOICES) < sum(len(axis.choices) for axis in AXES.values()):
 
 T = TypeVar("T")
 
+_KEPT_MAX = 4096
+"""The cells whose choices are kept: a run asks them again and again."""
+
 _FIELDS = tuple(AXES)
 _CHOICES = {field: {choice.name: choice for choice in axis.choices} for field, axis in AXES.items()}
 _VARYING_LAST = (
@@ -87,7 +96,7 @@ class Cell:
     """The names of the choices, in the order of `AXES`."""
 
     def __post_init__(self) -> None:
-        chosen = self._chosen()
+        chosen = _chosen(self.choices)
         for field, choice in chosen.items():
             axis = AXES[field]
             if choice.name != axis.default and (why := axis.inapplicable(chosen)) is not None:
@@ -109,21 +118,13 @@ class Cell:
 
     def with_settings(self, values: Mapping[str, str]) -> Self:
         """The same cell with these settings of ZFS; they replace its own of the same name."""
-        settings = ZfsSettings.of({**dict(self[SETTINGS].values), **values})
+        settings = FreeSettings.of({**dict(self[SETTINGS].values), **values})
         return self.but(**{SETTINGS.field: settings.name})
 
     def __getitem__(self, axis: Axis[T]) -> T:
         """The value of the choice on an axis."""
-        return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
-
-    def _chosen(self) -> dict[str, Choice[Any]]:
-        chosen = {}
-        for field, name in zip(_FIELDS, self.choices, strict=True):
-            try:
-                chosen[field] = _CHOICES[field].get(name) or AXES[field].choice(name)
-            except KeyError:
-                raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
-        return chosen
+        value: T = _chosen(self.choices)[axis.field].value
+        return value
 
     @property
     def name(self) -> str:
@@ -146,7 +147,7 @@ class Cell:
     @property
     def axes(self) -> dict[str, str]:
         """Every axis to its choice, in the order of `AXES`; empty where a choice has no meaning."""
-        chosen = self._chosen()
+        chosen = _chosen(self.choices)
         return {
             field: "" if AXES[field].inapplicable(chosen) else choice.name
             for field, choice in chosen.items()
@@ -186,6 +187,21 @@ class Cell:
                 f"{parts[0]!r} in {name!r} is one part too many: a name ends with the {last}"
             )
         return cls.of(**chosen)
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _chosen(names: tuple[str, ...]) -> Mapping[str, Choice[Any]]:
+    """The choices of these names, by their axes; each with its whole value. Raises `ValueError`."""
+    chosen: dict[str, Choice[Any]] = {}
+    for field, name in zip(_FIELDS, names, strict=True):
+        try:
+            chosen[field] = _CHOICES[field].get(name) or AXES[field].choice(name)
+        except KeyError:
+            raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
+    for field, axis in AXES.items():
+        if axis.composed is not None:
+            chosen[field] = replace(chosen[field], value=axis.composed(chosen))
+    return chosen
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:

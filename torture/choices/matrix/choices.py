@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import AXES, FILESYSTEM, SETTINGS, Cell
 from torture.facts.axes.axis import FORMER_NAMES
-from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
+from torture.facts.axes.free_settings import GRACE, MODULE, MOUNT, FreeSettings
 from torture.facts.linux.kernels import LinuxVersion, why_unfit
 from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version
 
@@ -36,11 +36,17 @@ def why_different_there(
 
 
 def parse_choices(
-    texts: Sequence[str], *, properties: Sequence[str] = (), tunables: Sequence[str] = ()
+    texts: Sequence[str],
+    *,
+    properties: Sequence[str] = (),
+    tunables: Sequence[str] = (),
+    mounts: Sequence[str] = (),
+    grace_s: int | None = None,
 ) -> dict[str, str]:
     """Axis to choice, from texts like `layout=raidz1`; raises `ValueError` with valid choices.
 
-    `properties` and `tunables` are texts like `recordsize=8K`, settings of ZFS.
+    `properties`, `tunables` and `mounts` are texts like `recordsize=8K`: settings of ZFS, and of the
+    client's mount.
     """
     chosen: dict[str, str] = {}
     settings: dict[str, str] = {}
@@ -53,6 +59,9 @@ def parse_choices(
             if equals:
                 settings = _added(settings, name, value)
                 continue
+            name, _, beside = name.partition("-")
+            if beside:
+                chosen |= {axis.field: beside for axis in AXES.values() if axis.has(beside)}
         if field not in AXES:
             if any(former.axis == field for former in FORMER_NAMES.values()):
                 raise ValueError(
@@ -67,13 +76,15 @@ def parse_choices(
                 f"a cell is {chosen[field]!r} or {name!r}, and not both: say one {field}"
             )
         chosen[field] = name
-    for kind, pairs in (("", properties), (MODULE, tunables)):
+    for kind, pairs in (("", properties), (MODULE, tunables), (MOUNT, mounts)):
         for text in pairs:
             name, equals, value = text.partition("=")
-            if not equals or name.startswith(MODULE):
-                raise ValueError(f"{text!r} is no setting: write NAME=VALUE, with ZFS's own name")
+            if not equals or "." in name:
+                raise ValueError(f"{text!r} is no setting: write NAME=VALUE, with its own name")
             settings = _added(settings, f"{kind}{name}", value)
-    return chosen | ({SETTINGS.field: ZfsSettings.of(settings).name} if settings else {})
+    if grace_s is not None:
+        settings = _added(settings, GRACE, str(grace_s))
+    return chosen | ({SETTINGS.field: FreeSettings.of(settings).name} if settings else {})
 
 
 def _added(settings: Mapping[str, str], name: str, value: str) -> dict[str, str]:

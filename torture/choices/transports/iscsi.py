@@ -351,7 +351,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=IscsiOfGuest(),
         words="iSCSI (open-iscsi)",
         explained="the same by the client's own kernel, open-iscsi",
-        joins=_TRANSPORTS,
+        joins=_TRANSPORTS | {Sweep.HYPERVISOR_ON_LUNS, Sweep.HYPERVISOR_WITHOUT_FLUSHES},
         place=10,
     ),
     Choice(

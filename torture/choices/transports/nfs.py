@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.transports.protocol import (
     Attachment,
     CompletedWrite,
     DiskSource,
+    Mount,
     OfDataset,
     OfImage,
     Traits,
     Transport,
 )
-from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind, VolumeOptions
+from torture.choices.volumes import DIRECTORY, IMAGE, POOL, VolumeKind, VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.hypervisor import Cache
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.facts.wire.files_on_wire import FileProtocol, FileWire
@@ -32,12 +33,13 @@ from torture.oracles.verdict.guarantee import Guarantee
 
 NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
-"""The shortest period that a server accepts. Its one client has no locks to reclaim."""
+"""The shortest period that a server accepts."""
 _END = "rpc.nfsd 0"
-_SERVE = f"""\
-rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
-echo Y > /proc/fs/nfsd/v4_end_grace || true
-"""
+_SERVE = "rpc.nfsd -G {grace_s} -L {grace_s} 8\n"
+_END_GRACE = "echo Y > /proc/fs/nfsd/v4_end_grace || true\n"
+"""Where no client has locks to reclaim."""
+_CLIENTS = "/var/lib/nfs/v4recovery"
+"""The names of clients that may reclaim after a reboot (Linux fs/nfsd/nfs4recover.c)."""
 
 
 def _traits(*, gives_files: bool) -> Traits:
@@ -52,7 +54,9 @@ def _traits(*, gives_files: bool) -> Traits:
         # fs/nfsd/nfscache.c keeps answers in memory; sessions need not keep them (RFC 8881, 2.10.6.5)
         repeats_requests=gives_files,
         client_has_network=gives_files,
-        target_scripts=(_END, _SERVE) if gives_files else None,
+        target_scripts=(_END, _SERVE.format(grace_s=_GRACE_S) + _END_GRACE)
+        if gives_files
+        else None,
         release_script=f"set -eu; {_END}; exportfs -ua; exportfs -f",
         network_comes_last=not gives_files,
     )
@@ -62,7 +66,7 @@ class _Exported:
     """The common part of all transports over knfsd."""
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """Shell: the export first, then the servers, then no grace period.
+        """Shell: the export first, then the servers; a grace period where clients are remembered.
 
         `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
         root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
@@ -70,14 +74,18 @@ class _Exported:
         """
         sync = "async" if options.is_exported_async else "sync"
         words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+        grace_s = options.grace_s or _GRACE_S
+        # the kernel would look at the directory's clients as soon as it serves
+        is_on_pool = f"mountpoint -q {_CLIENTS}\n" if options.remembers_clients else ""
+        unless = f'test -n "$(ls -A {_CLIENTS})" || ' if options.remembers_clients else ""
         return f"""set -eu
 modprobe nfsd
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-mkdir -p /var/lib/nfs/v4recovery /run/sendsigs.omit.d
-exportfs -o {words} '*:{DIRECTORY}'
+mkdir -p {_CLIENTS} /run/sendsigs.omit.d
+{is_on_pool}exportfs -o {words} '*:{DIRECTORY}'
 rpcbind -w || rpcbind
 rpc.mountd --port {_MOUNTD_PORT}
-{_SERVE}"""
+{_SERVE.format(grace_s=grace_s)}{unless}{_END_GRACE}"""
 
     def let_go_script(self) -> str:
         """Shell: the server's caches keep exports and files (Linux fs/nfsd/export.c, `expkey_flush`)."""
@@ -91,27 +99,39 @@ rpc.mountd --port {_MOUNTD_PORT}
 # `nfs_commit_release_pages`; RFC 1813, 3.3.21). A creation, rename or removal is stable before
 # its answer (fs/nfsd/vfs.c, `commit_metadata`).
 #
+# The suite's own options are for files. A hypervisor mounts with those that the distribution ships.
 # `wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With
 # the usual megabyte the verifier would never be used.
 
 _FILE_TRAITS = _traits(gives_files=True)
-_COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
+_CHOSEN_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NfsFiles(_Exported, OfDataset):
-    """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
+    """One export; `options` are the mount's, `path` the export there."""
 
     options: str
     wire: FileProtocol
     path: str = DIRECTORY
     traits: Traits = _FILE_TRAITS
 
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the dataset, and one for the server's records of its clients where those are kept."""
+        made = OfDataset.make_volume_script(self, options)
+        if not options.remembers_clients:
+            return made
+        return f"{made}; zfs create -o mountpoint={_CLIENTS} {POOL}/clients"
+
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
-        mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
         return Attachment(
-            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}",
+            mount=Mount(
+                kind="nfs",
+                source=f"{nas_host}:{self.path}",
+                needed=self.options,
+                chosen=_CHOSEN_OPTIONS,
+            ),
             wire=FileWire(protocol=self.wire),
         )
 
@@ -178,6 +198,16 @@ class NfsImage(_Exported, OfImage):
 
     traits = _traits(gives_files=False)
 
+    def cached(self, mode: str) -> Transport | None:
+        """Of other modes only `directsync` was tried."""
+        match mode:
+            case Cache.NONE:
+                return self
+            case Cache.DIRECTSYNC:
+                return NfsImageDsync()
+            case _:
+                return None
+
     def attachment(self, *, nas_host: str) -> Attachment:
         """The image, as the client's second disk."""
         source = DiskSource(
@@ -194,6 +224,10 @@ class NfsImageStable(NfsImage):
     """
 
     traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
+
+    def cached(self, mode: str) -> Transport | None:
+        """No other mode was tried."""
+        return self if mode == Cache.NONE else None
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """The image, opened with O_SYNC."""
@@ -234,16 +268,27 @@ CHOICES: tuple[Choice[Transport], ...] = (
         ),
         words="NFSv3",
         explained="Linux's knfsd, files directly; mounted by the client itself",
-        joins=_TRANSPORTS,
+        joins=_TRANSPORTS | {Sweep.HYPERVISOR_ON_FILES},
         place=50,
     ),
     # RFC 7862
     Choice(
         name="nfs4",
-        value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(NFS_PORT), path="/"),
+        value=NfsFiles(
+            options="vers=4.2",
+            wire=Nfs4OnWire(NFS_PORT),
+            path="/",
+            traits=replace(_FILE_TRAITS, keeps_clients=True),
+        ),
         words="NFSv4.2",
         explained="the same over v4.2",
-        joins=_TRANSPORTS | {Sweep.DATASTORES},
+        joins=_TRANSPORTS
+        | {
+            Sweep.DATASTORES,
+            Sweep.HYPERVISOR_ON_FILES,
+            Sweep.HYPERVISOR_OF_LIBVIRT,
+            Sweep.HYPERVISOR_WITHOUT_FLUSHES,
+        },
         place=51,
     ),
     Choice(
@@ -251,7 +296,8 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=NfsImage(),
         words="NFS (image, libnfs)",
         explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-        joins=_TRANSPORTS | {Sweep.DATASTORES, Sweep.TRANSPORTS_BEHIND_ALWAYS},
+        joins=_TRANSPORTS
+        | {Sweep.DATASTORES, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.LIBNFS_DIRECTSYNC},
         place=40,
     ),
     Choice(
@@ -261,14 +307,6 @@ CHOICES: tuple[Choice[Transport], ...] = (
         explained="the same, every write stable, as ESXi's are",
         joins=_TRANSPORTS,
         place=41,
-    ),
-    Choice(
-        name="nfs_image_dsync",
-        value=NfsImageDsync(),
-        words="NFS (image, QEMU writethrough)",
-        explained="the same with QEMU's `cache=directsync`",
-        joins=frozenset({Sweep.EVERY_TRANSPORT}),
-        place=42,
     ),
     Choice(
         name="ganesha",

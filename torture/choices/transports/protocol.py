@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.volumes import (
     DIRECTORY,
     IMAGE,
@@ -16,6 +17,7 @@ from torture.choices.volumes import (
     VolumeOptions,
     zvol,
 )
+from torture.choices.workloads.protocol import CLIENT_IMAGE
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.wire.disk_requests import DiskWire
@@ -36,16 +38,73 @@ class DiskSource:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mount:
+    """A directory of the NAS that the guest mounts with its own kernel (mount(8))."""
+
+    kind: str
+    """The filesystem's type; its module has the same name."""
+    source: str
+    needed: str
+    """The options without which the server cannot be reached."""
+    chosen: str = ""
+    """Further ones of the suite's."""
+    added: Mapping[str, str] = field(default_factory=dict)
+    """Those of the cell, which come last; `yes` is an option without a value."""
+    at: str = MOUNT_POINT
+
+    @property
+    def script(self) -> str:
+        """Shell: mount it."""
+        own = (name if value == "yes" else f"{name}={value}" for name, value in self.added.items())
+        options = ",".join(filter(None, (self.needed, self.chosen, *own)))
+        mount = f"mount -t {self.kind} -o {options} {self.source} {self.at}"
+        return f"set -eu; modprobe {self.kind}; mkdir -p {self.at}; {mount}"
+
+    @property
+    def proofs(self) -> dict[str, tuple[str, str]]:
+        """Shell that prints how the kernel shows each added option, and the line that it has to print."""
+        return {
+            f"mount option {name}": self._proof_of(name, value)
+            for name, value in self.added.items()
+        }
+
+    def _proof_of(self, name: str, value: str) -> tuple[str, str]:
+        words = [name if value == "yes" else f"{name}={value}"]
+        if name == "actimeo":  # nfs(5): all four at once
+            words = [f"ac{kind}{end}={value}" for kind in ("dir", "reg") for end in ("max", "min")]
+        sought = " ".join(f"-e {word}" for word in words)
+        shown = f"findmnt --noheadings --output OPTIONS --mountpoint {self.at}"
+        return f"echo $({shown} | tr , '\\n' | grep -xF {sought} | sort)", " ".join(words)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VmImage:
+    """An image that a hypervisor in the guest opens, on what the guest attached: scripts run there."""
+
+    make_script: str
+    """Shell, once, before it is opened for the first time."""
+    check: tuple[str, ...]
+    """The command that checks it while it is not open; prints JSON."""
+    open_script: str
+    """Shell: return once the VM's disk is there."""
+    proofs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Shell that prints a line, and the line where the hypervisor opened it as the cell wants."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Attachment:
     """The client's view: a block device, or a directory that holds files directly.
 
-    Either its QEMU opens `source`, or `attach_script` makes it appear in the guest. `device` is the
-    path of a block device there. Without one, `attach_script` mounts the directory itself.
+    Either its QEMU opens `source`, or the guest mounts `mount`, or `attach_script` makes it appear
+    there. `device` is the path of a block device there. Without one, the mount is the directory.
     """
 
     source: DiskSource | None = None
+    mount: Mount | None = None
     attach_script: str = ""
-    """Shell, run in the guest: return once the device, or the mounted directory, is there."""
+    """Shell, run in the guest: return once the device is there."""
+    image: VmImage | None = None
+    """The image on the mount or device, where a hypervisor in the guest makes a disk of it."""
     detach_script: str = ""
     """Shell, run at the end in a guest that lives: afterwards nothing of it may reach the NAS."""
     is_written_through: bool = False
@@ -64,6 +123,17 @@ class Attachment:
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must report write-back: a device without it is never flushed."""
+
+    @property
+    def proofs(self) -> dict[str, tuple[str, str]]:
+        """Shell for the guest that prints a line, and the line where the cell's choices are in effect."""
+        of_mount = {} if self.mount is None else self.mount.proofs
+        return of_mount | ({} if self.image is None else dict(self.image.proofs))
+
+    @property
+    def guest_script(self) -> str:
+        """Shell, run in the guest: return once the device, or the mounted directory, is there."""
+        return self.attach_script if self.mount is None else self.mount.script
 
 
 class CompletedWrite(StrEnum):
@@ -117,9 +187,14 @@ class Traits:
     answers over a reboot may then do it a second time."""
     client_has_network: bool = False
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
+    unflushed: frozenset[Sync] = frozenset()
+    """The `sync` with which a flush that its client's disk completed promises nothing: a hypervisor
+    kept it."""
+    keeps_clients: bool = False
+    """Whether its server has a state of each client, which the client claims again after a reboot."""
     nas_image: str = "nas"
     """The image of a NAS that has its server."""
-    client_image: str = "client"
+    client_image: str = CLIENT_IMAGE
     """The image of a client that has its programs."""
     path_scripts: tuple[str, str] | None = None
     """Shell for a NAS with two addresses: lose the first one, and have it again. None: one path."""
@@ -144,6 +219,12 @@ class Traits:
         return self.gives_files
 
     @property
+    def takes_hypervisor(self) -> bool:
+        """Whether the client may open an image on it: its own kernel attaches it, on one path."""
+        has_more = self.path_scripts is not None or self.client_image != CLIENT_IMAGE
+        return self.client_has_network and not has_more
+
+    @property
     def needs_bridge(self) -> bool:
         """Whether it needs taps on a bridge: the user-mode network connects no client to the NAS."""
         return self.client_has_network or self.network_comes_last
@@ -155,6 +236,16 @@ class Transport(Protocol):
     @property
     def traits(self) -> Traits:
         """Its traits, the same in every cell."""
+
+    @property
+    def below(self) -> Transport:
+        """The transport without a hypervisor's image."""
+        return self
+
+    def cached(self, mode: str) -> Transport | None:
+        """The same where the client's QEMU opens it with this cache mode; None where it was not tried."""
+        del mode
+        return None
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """Make the volume in the new pool."""

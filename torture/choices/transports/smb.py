@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.transports.protocol import Attachment, OfDataset, Traits, Transport
+from torture.choices.transports.protocol import Attachment, Mount, OfDataset, Traits, Transport
 from torture.choices.volumes import DIRECTORY, VolumeKind, VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
@@ -45,7 +44,7 @@ SHARE = f"""[{_NAME}]
     force user = root
     force group = root"""
 """Words that ksmbd.conf(5) and smb.conf(5) have in common."""
-_OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
+_CHOSEN = "hard,cache=strict,echo_interval=1,nobrl,noserverino"
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
 _ADVERTISED = """\
@@ -84,9 +83,13 @@ ksmbd.mountd
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
-        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_NAME} {MOUNT_POINT}"
         return Attachment(
-            attach_script=f"set -eu; modprobe cifs; {mount}",
+            mount=Mount(
+                kind="cifs",
+                source=f"//{nas_host}/{_NAME}",
+                needed="guest,vers=3.1.1",
+                chosen=_CHOSEN,
+            ),
             wire=FileWire(protocol=Smb2OnWire(_PORT)),
             advertised_script=_ADVERTISED,
         )

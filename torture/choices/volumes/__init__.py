@@ -42,6 +42,10 @@ class VolumeOptions:
 
     takes_discards: bool = False
     """Whether that disk accepts discards."""
+    remembers_clients: bool = False
+    """Whether an NFSv4 server keeps its records of clients on the pool."""
+    grace_s: int | None = None
+    """The seconds in which clients of an NFSv4 server that came back claim their state again."""
 
     @property
     def words(self) -> str:

@@ -7,7 +7,8 @@ Cells are shown and chosen under today's names. Names with former words still pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -88,6 +89,8 @@ class Axis(Generic[T]):
     """Makes a choice of any other name, where there are too many to list. Raises `KeyError` for a name
     that is none, and `ValueError` with the reason for a bad one.
     """
+    composed: Callable[[Chosen], T] | None = None
+    """Makes the value from a cell's other choices, too, where the choice alone is not all of it."""
     inapplicable: Callable[[Chosen], str | None] = applies_always
     """Returns why a choice here has no effect with the other choices ("is ..."), or None if it has one.
 
@@ -127,7 +130,9 @@ class Former(NamedTuple):
     place: int
     """The place of that axis in names (`torture.facts.axes.axis.Axis.place`)."""
     today: str
-    """The name of the choice today; `NAME=VALUE` for a setting of ZFS, which is a part of a choice."""
+    """The name of the choice today; `NAME=VALUE` for a setting of ZFS, which is a part of a choice.
+    Two choices, joined by a dash, are on this axis and on the next one.
+    """
 
 
 FORMER_NAMES = {
@@ -142,6 +147,7 @@ FORMER_NAMES = {
     "zstd": Former("compression", 63, "compression=zstd"),
     "dedup": Former("dedup", 64, "dedup=on"),
     "blkmq": Former("zvol_use_blk_mq", 67, "zfs.zvol_use_blk_mq=1"),
+    "nfs_image_dsync": Former("transport", 10, "nfs_image-directsync"),
 }
 
 
@@ -159,7 +165,7 @@ def todays_parts(parts: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         if equals:
             settings[name] = value
         else:
-            today.append(name or part)
+            today += (name or part).split("-")
     return today, settings
 
 
@@ -167,9 +173,22 @@ def frozen_name(parts: Iterable[tuple[int, str]]) -> str:
     """The name from which seeds derive: the parts of today's name, each with its place, as once."""
     words = {former.today: (former.place, word) for word, former in FORMER_NAMES.items()}
     frozen: list[tuple[int, str]] = []
-    for place, part in parts:
+    for place, part in _joined(parts, words):
         pieces = part.split("+")
         frozen += [words[piece] for piece in pieces if piece in words]
         if left := [piece for piece in pieces if piece not in words]:
             frozen.append((place, "+".join(left)))
     return "-".join(part for _, part in sorted(frozen))
+
+
+def _joined(
+    parts: Iterable[tuple[int, str]], words: Mapping[str, tuple[int, str]]
+) -> Iterator[tuple[int, str]]:
+    """The parts; neighbours that were one word once are joined by a dash."""
+    left = deque(parts)
+    while left:
+        place, part = left.popleft()
+        pair = f"{part}-{left[0][1]}" if left else ""
+        if pair in words:
+            left.popleft()
+        yield place, pair if pair in words else part

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from torture.facts.axes.axis import Axis, Choice, Chosen, applies_always
-from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 T = TypeVar("T")
 Rule = Callable[[Chosen], str | None]
@@ -21,14 +21,18 @@ def setting_axis(
     default: Choice[T],
     others: tuple[Choice[T], ...],
     inapplicable: Rule = applies_always,
+    joins: frozenset[Sweep] = EVERY_SWEEP,
 ) -> Axis[T]:
-    """The axis of a setting that no matrix varies, since theory predicts its effect on guarantees."""
+    """The axis of a setting; hardly a matrix varies it, since theory predicts its effect on guarantees.
+
+    `joins` are the sweeps with its default.
+    """
     return Axis(
         field=field,
         noun=field.title().replace("_", ""),
         title=title,
         place=place,
-        choices=(replace(default, joins=EVERY_SWEEP), *others),
+        choices=(replace(default, joins=joins), *others),
         default=default.name,
         is_setting=True,
         inapplicable=inapplicable,

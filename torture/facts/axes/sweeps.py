@@ -35,6 +35,16 @@ class Sweep(StrEnum):
     """A client whose root is on the NAS's disk, with every `sync` and fate."""
     BOOT_FILESYSTEMS = "boot filesystems"
     """The same on each filesystem, with `sync=standard`."""
+    LIBNFS_DIRECTSYNC = "libnfs directsync"
+    """An image over libnfs, with every `sync` and fate: QEMU flushes after each write."""
+    HYPERVISOR_ON_FILES = "hypervisor on files"
+    """Images on a kernel's NFS mount, as Proxmox VE has them: raw and qcow2, two cache modes."""
+    HYPERVISOR_ON_LUNS = "hypervisor on luns"
+    """A LUN of the kernel's initiator, with and without LVM."""
+    HYPERVISOR_OF_LIBVIRT = "hypervisor of libvirt"
+    """Images on an NFS mount with libvirt's defaults: writeback, threads, locked."""
+    HYPERVISOR_WITHOUT_FLUSHES = "hypervisor without flushes"
+    """A hypervisor that keeps the VM's flushes, while both machines die."""
     ADMINISTRATION = "administration"
     """Operations on any pool, while both machines die; one cell per operation, as in the next three."""
     ADMINISTRATION_OF_MIRRORS = "administration of mirrors"
@@ -43,6 +53,7 @@ class Sweep(StrEnum):
 
 
 EVERY_SWEEP = frozenset(Sweep)
+HYPERVISOR_SWEEPS = frozenset(sweep for sweep in Sweep if sweep.name.startswith("HYPERVISOR_"))
 BOOT_SWEEPS = frozenset({Sweep.BOOT, Sweep.BOOT_FILESYSTEMS})
 ADMINISTRATION_SWEEPS = frozenset(
     {
@@ -62,6 +73,8 @@ class Matrix(StrEnum):
     FULL = "full"
     BOOT = "boot"
     """Only whether a client boots again from the NAS's disk."""
+    HYPERVISOR = "hypervisor"
+    """Only disks of VMs whose hypervisor mounts the NAS's export, or logs in to its LUN."""
     ADMINISTRATION = "administration"
     """Only the operations of `torture.choices.administration`."""
 
@@ -77,8 +90,11 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
         Sweep.TRANSPORTS_BEHIND_ALWAYS,
     ),
     Matrix.FULL: tuple(
-        sweep for sweep in Sweep if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS
+        sweep
+        for sweep in Sweep
+        if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS | HYPERVISOR_SWEEPS
     ),
     Matrix.BOOT: tuple(sweep for sweep in Sweep if sweep in BOOT_SWEEPS),
+    Matrix.HYPERVISOR: tuple(sweep for sweep in Sweep if sweep in HYPERVISOR_SWEEPS),
     Matrix.ADMINISTRATION: tuple(sweep for sweep in Sweep if sweep in ADMINISTRATION_SWEEPS),
 }

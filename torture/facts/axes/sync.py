@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.facts.axes.axis import Axis, Chosen, choices_of
-from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
+from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
 
 
 class Sync(StrEnum):
@@ -24,7 +24,11 @@ _ALWAYS_ONLY = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.TRANSPORTS_
 _JOINS = {
     Sync.STANDARD: EVERY_SWEEP - _ALWAYS_ONLY,
     Sync.ALWAYS: EVERY_SWEEP - _STANDARD_ONLY - ADMINISTRATION_SWEEPS,
-    Sync.DISABLED: EVERY_SWEEP - _ALWAYS_ONLY - _STANDARD_ONLY - ADMINISTRATION_SWEEPS,
+    Sync.DISABLED: EVERY_SWEEP
+    - _ALWAYS_ONLY
+    - _STANDARD_ONLY
+    - ADMINISTRATION_SWEEPS
+    - HYPERVISOR_SWEEPS,
 }
 
 AXIS = Axis(
@@ -61,7 +65,7 @@ _ANSWERS = {
 }
 _EXPORT_JOINS = {
     NfsExport.SYNC: EVERY_SWEEP,
-    NfsExport.ASYNC: frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+    NfsExport.ASYNC: frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT, Sweep.LIBNFS_DIRECTSYNC}),
 }
 
 NFS_EXPORT = Axis(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from torture.choices.matrix.cells import ADMINISTRATION, FATE, ROOT, WORKLOAD, Cell
+from torture.choices.matrix.cells import ADMINISTRATION, FATE, IMAGE, ROOT, WORKLOAD, Cell
 from torture.choices.workloads import with_those_beside
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.root import Root
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.recording.crash_state import CrashState
@@ -59,6 +60,8 @@ def why_not_walked(cell: Cell) -> str:
     is_plain = administration is None or administration.is_walked
     if not is_plain or cell[ROOT] is not Root.IMAGE:
         return "a state needs more than an import and a read-back"
+    if cell[IMAGE] is not Image.NONE:
+        return "its disk is a hypervisor's image"
     if not all(load.keeps_ledger for load in with_those_beside(cell[WORKLOAD])):
         return "a load keeps its acknowledgements outside the ledger"
     return ""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
+    CLIENTS,
     DISCARD,
+    IMAGE,
     LUN_SECTOR,
     NFS_EXPORT,
     SETTINGS,
@@ -16,6 +18,8 @@ from torture.choices.matrix.cells import (
     Cell,
 )
 from torture.choices.volumes import DIRECTORY, POOL, VOLUME, VolumeOptions, zvol
+from torture.facts.axes.free_settings import GRACE
+from torture.facts.axes.hypervisor import Clients, Image
 from torture.facts.axes.setting import PARAMETERS
 from torture.facts.axes.sync import NfsExport
 from torture.machines.nas.pool import vdev_kinds
@@ -69,7 +73,14 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
         Setting(name=name, script=f"cat {_PARAMETERS}/{name}", expected=value)
         for name, value in _parameters_of(cell).items()
     ]
-    return (*properties, *parameters, *_device_settings(cell))
+    grace_s = cell[SETTINGS].grace_s
+    grace = Setting(name=GRACE, script="cat /proc/fs/nfsd/nfsv4gracetime", expected=str(grace_s))
+    return (
+        *properties,
+        *parameters,
+        *_device_settings(cell),
+        *(() if grace_s is None else (grace,)),
+    )
 
 
 def essentials_of(cell: Cell) -> tuple[Setting, ...]:
@@ -134,6 +145,11 @@ def _device_settings(cell: Cell) -> tuple[Setting, ...]:
     )
 
 
+def _remembers_clients(cell: Cell) -> bool:
+    has_state = cell[IMAGE] is not Image.NONE and cell[TRANSPORT].traits.keeps_clients
+    return has_state and cell[CLIENTS] is Clients.REMEMBERED
+
+
 def volume_options_of(cell: Cell) -> VolumeOptions:
     """The volume options that the cell's axes set."""
     return VolumeOptions(
@@ -142,4 +158,6 @@ def volume_options_of(cell: Cell) -> VolumeOptions:
         is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
         sector_bytes=cell[LUN_SECTOR],
         takes_discards=cell[DISCARD],
+        remembers_clients=_remembers_clients(cell),
+        grace_s=cell[SETTINGS].grace_s,
     )

@@ -15,6 +15,8 @@ class Verdict(StrEnum):
 
     INTACT = "intact"
     """All acknowledged data is there; journal replay is allowed."""
+    OFFLINE = "offline"
+    """Nothing acknowledged is lost, but the disk of a VM that lived was dead until it was opened anew."""
     REPAIRED = "repaired"
     """fsck had to fix something; nothing acknowledged is lost."""
     ROLLED_BACK = "rolled-back"
@@ -37,7 +39,7 @@ class Verdict(StrEnum):
 
     @property
     def is_damage(self) -> bool:
-        """Whether anything bad is known: a repair, a loss, or worse."""
+        """Whether anything bad is known: a dead disk, a repair, a loss, or worse."""
         return self not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
 
     @property
@@ -155,6 +157,8 @@ class Guarantee(StrEnum):
 
     SAFE = "safe"
     """Nothing acknowledged is lost, nothing needs repair."""
+    MAY_GO_OFFLINE = "may go offline"
+    """Nothing acknowledged is lost, but the VM's disk may be dead until an operator acts."""
     ROLLS_BACK = "rolls back"
     """Data that no transaction group had committed may be gone, but the rest is consistent."""
     LOSES = "loses"
@@ -197,6 +201,7 @@ class Guarantee(StrEnum):
 
 _WORST_ALLOWED = {
     Guarantee.SAFE: Verdict.INTACT,
+    Guarantee.MAY_GO_OFFLINE: Verdict.OFFLINE,
     Guarantee.ROLLS_BACK: Verdict.ROLLED_BACK,
     Guarantee.LOSES: Verdict.UNAVAILABLE,
     Guarantee.MAY_LOSE_POOL: Verdict.POOL_LOST,

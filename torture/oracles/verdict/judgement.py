@@ -126,6 +126,8 @@ class Judgement(Document, frozen=True, kw_only=True):
     """The worst of those of pool, filesystem and data."""
     pool: Verdict | None = None
     """None if there was nothing to score."""
+    image: Verdict | None = None
+    """That of a hypervisor's image; None if there was nothing to score."""
     filesystem: Verdict | None = None
     """None if there was nothing to score."""
     findings: Findings
@@ -157,8 +159,9 @@ class Judgement(Document, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> dict[str, Verdict | None]:
-        """The verdict of each part."""
-        return {"pool": self.pool, "filesystem": self.filesystem, "data": self.data}
+        """The verdict of each part; few trials have an image."""
+        image = {} if self.image is None else {"image": self.image}
+        return {"pool": self.pool, **image, "filesystem": self.filesystem, "data": self.data}
 
 
 def conclude(

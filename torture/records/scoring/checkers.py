@@ -21,6 +21,7 @@ from torture.facts.evidence.folder import CUT, AdministrationDocument, Evidence,
 from torture.oracles.verdict.boot_verdict import with_boot
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
 from torture.oracles.verdict.guarantee import Terms, Verdict, answer_of, worst_or_none
+from torture.oracles.verdict.image_verdict import judge_image
 from torture.oracles.verdict.judgement import UNJUDGED, Findings, together
 from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_verdict import judge_pool
@@ -37,6 +38,7 @@ class Layer(StrEnum):
     ADMINISTRATION = "administration"
     OUTAGE = "outage"
     POOL = "pool"
+    IMAGE = "image"
     FILESYSTEM = "filesystem"
     DATA = "data"
 
@@ -188,12 +190,30 @@ def _has_failed_disk(evidence: Evidence) -> bool:
     return any(log.disk_failed or (log.disk_failed_later and not has_vouched) for log in logs)
 
 
+def check_image(evidence: Evidence, _terms: Terms, _earlier: Earlier, /) -> LayerFinding:
+    """The verdict of a hypervisor's image: a fresh hypervisor looked at it, and opened it."""
+    found = judge_image(evidence)
+    return LayerFinding(
+        layer=Layer.IMAGE,
+        verdict=found.verdict,
+        reasons=found.reasons,
+        unknown=found.unknown,
+        summary=found.summary,
+    )
+
+
+def _is_image_lost(earlier: Earlier) -> bool:
+    image = earlier.get(Layer.IMAGE)
+    return image is not None and image.verdict is Verdict.UNREPAIRABLE
+
+
 def check_filesystem(
     evidence: Evidence, _terms: Terms, earlier: Earlier, /, *, filesystem: Filesystem, is_root: bool
 ) -> LayerFinding:
-    """The filesystem's verdict; none on a lost pool, and none where its disk may have failed."""
+    """The filesystem's verdict; none on a lost pool or image, or where its disk may have failed."""
     pool = earlier[Layer.POOL]
-    if pool.verdict is Verdict.POOL_LOST or pool.distrusts_disk or not filesystem.has_files:
+    is_unreachable = pool.verdict is Verdict.POOL_LOST or _is_image_lost(earlier)
+    if is_unreachable or pool.distrusts_disk or not filesystem.has_files:
         return LayerFinding(layer=Layer.FILESYSTEM)
     found = judge_filesystem(evidence, filesystem.read_check)
     if is_root:
@@ -227,6 +247,7 @@ def check_outage(evidence: Evidence, _terms: Terms, _earlier: Earlier, /) -> Lay
 
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3
+_CAME_BACK = ", and came back as a new client attached it"
 _TORN_SECTOR = (
     "with a part of one sector of a write under way everything is explained: see docs/findings.md, "
     "'A zvol does not keep a sector whole'"
@@ -268,7 +289,8 @@ def _is_gone(evidence: Evidence, filesystem: LayerFinding, loads: Loads) -> bool
 def _judge_data(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> _Found:
     """The findings; where an earlier layer is unknown, only those of the read-back alone."""
     pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
-    if pool.verdict is Verdict.POOL_LOST or _is_gone(evidence, filesystem, loads):
+    is_unreachable = pool.verdict is Verdict.POOL_LOST or _is_image_lost(earlier)
+    if is_unreachable or _is_gone(evidence, filesystem, loads):
         lost = evidence.ledger.acknowledged
         return Findings(acknowledged=0, lost=lost, reasons=_complaints(evidence)), ()
     if pool.distrusts_disk:
@@ -301,12 +323,11 @@ def _with_known(
     A client's failures are known without a read-back, too.
     """
     is_worse = found is not None and found.verdict is not None and found.verdict.is_damage
-    if not is_worse and (why := _lost_writers(evidence, terms, loads)):
+    verdict, why = _lost_writers(evidence, terms, loads)
+    if not is_worse and verdict is not None:
         known = creations_that_met_their_file(evidence.ledger) if terms.repeats_requests else ()
         found = found or UNJUDGED
-        return structs.replace(
-            found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why, *known)
-        )
+        return structs.replace(found, verdict=verdict, reasons=(*found.reasons, why, *known))
     if found is not None and found.verdict is Verdict.ROLLED_BACK and terms.content_is_safe:
         sure = [load for load in loads if load.can_excuse_names]
         excused = replace(terms, excuses_names=True)
@@ -352,18 +373,23 @@ def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair
     return together(found) if found else None, unknown
 
 
-def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> str:
-    """The failures of writers of a client that lived although the NAS came back; else empty.
+def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> tuple[Verdict | None, str]:
+    """The failures of writers of a client that lived although the NAS came back; None without any.
 
     All data are there once the client starts again: that is more than a journal replay. A ledger that
     lacks a line may lack the reason why a failure is none.
     """
     if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
-        return f"the client lost its root: {lost.stderr}"
+        return Verdict.OFFLINE, f"the client lost its root{_CAME_BACK}: {lost.stderr}"
     if not any(load.keeps_ledger for load in loads):
-        return ""
+        return None, ""
     hello, _ = answer_of(lambda: whole_ledger(evidence, terms))
-    return "" if hello is None else failed_writers(evidence.ledger).in_words
+    failed = failed_writers(evidence.ledger)
+    if hello is None or not failed.count:
+        return None, ""
+    if failed.is_offline:
+        return Verdict.OFFLINE, f"the client's disk was dead{_CAME_BACK}: {failed.in_words}"
+    return Verdict.REPAIRED, failed.in_words
 
 
 def _complaints(evidence: Evidence) -> tuple[str, ...]:

@@ -25,8 +25,9 @@ from functools import partial
 from msgspec import structs
 
 from torture.choices.matrix.cell_terms import terms_of
-from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, ROOT, WORKLOAD, Cell
+from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, IMAGE, ROOT, WORKLOAD, Cell
 from torture.choices.workloads import with_those_beside
+from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import ADMINISTRATION as ADMINISTRATION_DOCUMENT
 from torture.facts.evidence.folder import (
@@ -51,6 +52,7 @@ from torture.records.scoring.checkers import (
     check_administration,
     check_data,
     check_filesystem,
+    check_image,
     check_outage,
     check_pool,
 )
@@ -118,9 +120,18 @@ class _Missing:
             yield from self._lines(Step.POOL_BLOCKS)
         yield from self._ended_well(Step.NAS_DMESG, 2 if self._was_cut_again else 1)
         yield from self._ended_well(Step.CHECK_DMESG, 1)
+        if self._cell[IMAGE] is not Image.NONE:
+            yield from self._lines(Step.IMAGE_CHECK)
+            yield from self._lines(Step.IMAGE_OPEN)
+            if self._is_image_lost():
+                return
         filesystem = self._cell[FILESYSTEM]
         if filesystem.has_files and filesystem.first_check is not None:
             yield from self._lines(Step.FS_FIRST_CHECK)
+
+    def _is_image_lost(self) -> bool:
+        opened = self._evidence.output(Step.IMAGE_OPEN)
+        return opened is not None and opened.exit_code != 0
 
     def _of_client(self) -> Iterator[str]:
         """The evidence of a client that lived on, and of loads that print their findings."""
@@ -200,6 +211,8 @@ def judge(evidence: Evidence) -> Judgement:
 
 
 def _checkers_of(cell: Cell) -> Iterator[Checker]:
+    if cell[IMAGE] is not Image.NONE:
+        yield check_image
     yield partial(check_filesystem, filesystem=cell[FILESYSTEM], is_root=cell[ROOT] is Root.BOOT)
     yield partial(check_data, loads=with_those_beside(cell[WORKLOAD]))
     if (administration := cell[ADMINISTRATION]) is not None:
@@ -230,6 +243,7 @@ def _conclude(evidence: Evidence, found: Earlier, *, missing: tuple[str, ...]) -
     return Judgement(
         verdict=verdict,
         pool=worst_or_none(every[layer].verdict for layer in of_pool),
+        image=every[Layer.IMAGE].verdict,
         filesystem=filesystem.verdict,
         findings=structs.replace(
             data.findings, reasons=(), verdict=_of_data(every, verdict, is_shown=verdict in known)

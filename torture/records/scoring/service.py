@@ -14,6 +14,7 @@ sync=always.
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -162,6 +163,10 @@ def _nearest_rank(ascending: Sequence[float], share: float) -> float | None:
     return round(ascending[max(0, math.ceil(share * len(ascending)) - 1)], 3)
 
 
+_OFFLINE = frozenset({errno.EIO, errno.EROFS, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV})
+"""The errors of a call whose disk is gone, or whose filesystem shut itself down."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailedWriters:
     """Writers of a client that lived on, whose last event after the cut is a failure.
@@ -173,6 +178,11 @@ class FailedWriters:
     of: int
     """The number of writers, by the load; at least the number of those that began something."""
     first: Failed | None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk or mount failed under them, rather than one call of theirs."""
+        return self.first is not None and self.first.errno in _OFFLINE
 
     @property
     def in_words(self) -> str:

@@ -46,6 +46,7 @@ class Theory(StrEnum):
     """Theory's prediction for a configuration, before any cut."""
 
     SAFE = "theory says safe"
+    GOES_OFFLINE = "theory says the VM's disk may go offline"
     ROLLS_BACK = "theory says it goes back in time"
     LOSES = "theory says it may lose data"
     NONE = "no theory"
@@ -170,6 +171,8 @@ def theory_of(figures: CellFigures) -> Theory:
     match guarantee_in(figures.guarantee):
         case Guarantee.SAFE:
             return Theory.SAFE
+        case Guarantee.MAY_GO_OFFLINE:
+            return Theory.GOES_OFFLINE
         case Guarantee.ROLLS_BACK:
             return Theory.ROLLS_BACK
         case Guarantee.LOSES | Guarantee.MAY_LOSE_POOL:
@@ -190,7 +193,7 @@ def standing_of(figures: CellFigures) -> Standing:
         return Standing.UNKNOWN
     has_lost = figures.harm.events > 0
     match theory_of(figures):
-        case Theory.SAFE:
+        case Theory.SAFE | Theory.GOES_OFFLINE:
             if figures.conclusive < CUTS_TO_DETECT:
                 return Standing.TOO_FEW
             return Standing.OPEN if figures.is_open else Standing.SAFE

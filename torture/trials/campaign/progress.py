@@ -75,7 +75,7 @@ def _newest_first(results: Path) -> Iterator[tuple[int, list[int]]]:
 _PLAIN_LINE_EVERY_S = 15.0
 _STYLES = {
     Verdict.INTACT: "green",
-    Verdict.REPAIRED: "yellow",
+    Verdict.OFFLINE: "yellow",
     Verdict.ROLLED_BACK: "dark_orange",
     Verdict.CORRUPTED: "red",
     Verdict.UNREPAIRABLE: "bold red",

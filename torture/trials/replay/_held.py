@@ -61,7 +61,7 @@ def _recovered(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> di
         client = machines.checker()
         _say(_words_of(trial))
         try:
-            attach_again(trial, client, deadline_s=PATIENCE_S)
+            attach_again(trial, client, evidence, deadline_s=PATIENCE_S)
         except MachineFailed as failure:
             _say(f"{CLIENT}: {failure}")
     return {NAS: started[-1], CLIENT: client}

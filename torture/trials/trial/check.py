@@ -105,7 +105,9 @@ def check(
     root is on the disk from there, as this step. It does so after the first look. When an error
     was found, it does so once more at the end. `read_back` runs a read-back quicker than the client.
     """
-    attach_again(trial, client, deadline_s=PATIENCE_S)
+    if not attach_again(trial, client, evidence, deadline_s=PATIENCE_S):
+        evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+        return False
     is_sound = True
     if trial.has_own_filesystem:
         if trial.fault is not None:
@@ -120,7 +122,7 @@ def check(
             is_sound = vm_boots(Step.BOOT) and is_sound
             for disk in trial.client_disks:
                 client.attach(disk)
-            attach_again(trial, client, deadline_s=PATIENCE_S)
+            attach_again(trial, client, evidence, deadline_s=PATIENCE_S)
         mounted = _mount_read_umount(trial, evidence, client, read_back=read_back or client.run)
         checker = trial.filesystem.check
         clean = _is_clean(evidence, client, Step.FS_CHECK, checker)

@@ -40,6 +40,7 @@ from torture.trials.trial.own_root import install_script, moved_onto_disk
 from torture.trials.trial.promises.client_requests import listen_on_wire
 from torture.trials.trial.recovery import detach, wait_until_idle
 from torture.trials.trial.setup import (
+    attach,
     mount_disk,
     prepare_disk,
     run_script,
@@ -104,11 +105,12 @@ def _resumed_from(
         sync = set_sync_script(trial.cell[SYNC])
         run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
     with evidence.stage("set up client"):
-        if not trial.attachment.attach_script:
+        if not trial.attachment.guest_script:
             client = machines.resume_client("client", folder / _CLIENT)
         else:  # connections from inside the guest do not survive a save
             listen_on_wire(trial, machines)
-            client = set_up_client(trial, machines)
+            client = machines.start_client("client")
+            attach(trial, client)
             mount_disk(trial, client)
     return nas, client
 
@@ -140,7 +142,7 @@ def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> 
             prepare_disk(common, client)
             settle(nas)
         with preparing.stage("save"):
-            if not common.attachment.attach_script:
+            if not common.attachment.guest_script:
                 client.save(folder / _CLIENT)
             else:
                 detach(common, preparing, client)
@@ -175,7 +177,8 @@ def _key(trial: Trial, lab: Lab) -> str:
         trial.transport.make_volume_script(options),
         trial.transport.publish_script(options),
         str(attachment.source),
-        attachment.attach_script,
+        attachment.guest_script,
+        *([] if attachment.image is None else [attachment.image.make_script]),
         attachment.device,
         attachment.is_written_through,
         [workload.prepare(jobs[workload.name]) for workload in trial.workloads],

@@ -48,18 +48,28 @@ def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> None:
 
 
 def set_up_client(trial: Trial, machines: Machines) -> Machine:
-    """The client that will write, with its disk or directory attached."""
+    """The client that will write, with its disk or directory attached, and a new image on it."""
     client = machines.start_client("client")
-    attach(trial, client)
+    attach(trial, client, makes_image=True)
     return client
 
 
-def attach(trial: Trial, client: Machine, *, deadline_s: float = _DISKS_DEADLINE_S) -> None:
+def attach(
+    trial: Trial,
+    client: Machine,
+    *,
+    makes_image: bool = False,
+    deadline_s: float = _DISKS_DEADLINE_S,
+) -> None:
     """Return once the client has its attachment; a device must have the right kind of cache.
 
     Raises `StorageFailed` when the client hangs, `HarnessError` when the NAS refuses the client.
     """
-    if script := trial.attachment.attach_script:
+    image = trial.attachment.image
+    scripts = [trial.attachment.guest_script]
+    if image is not None:
+        scripts += [image.make_script if makes_image else "", image.open_script]
+    for script in filter(None, scripts):
         must_not_hang(
             client, "the client hung while it attached its storage", script, deadline_s=deadline_s
         )
@@ -67,17 +77,26 @@ def attach(trial: Trial, client: Machine, *, deadline_s: float = _DISKS_DEADLINE
         run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
 
 
-def attach_again(trial: Trial, client: Machine, *, deadline_s: float) -> None:
+def attach_again(
+    trial: Trial, client: Machine, evidence: EvidenceWriter, *, deadline_s: float
+) -> bool:
     """Attach again after the cut. It succeeded before, so a refusal is the storage's failure, too.
 
-    Raises `StorageFailed`.
+    False where a hypervisor cannot open its image. Raises `StorageFailed`.
     """
-    if script := trial.attachment.attach_script:
+    if script := trial.attachment.guest_script:
         refused = "the client could not attach its storage again"
         storage_must(client, refused, script, deadline_s=deadline_s)
+    if (image := trial.attachment.image) is not None:
+        evidence.observe_to_end(client, Step.IMAGE_CHECK, image.check, deadline_s=deadline_s)
+        opening = ("sh", "-c", image.open_script)
+        opened = evidence.observe_to_end(client, Step.IMAGE_OPEN, opening, deadline_s=deadline_s)
+        if opened.exit_code != 0:
+            return False
     if script := _device_script(trial):
         gone = "the device differs from before the cut"
         storage_must(client, gone, script, deadline_s=_DISKS_DEADLINE_S)
+    return True
 
 
 def _device_script(trial: Trial) -> str:

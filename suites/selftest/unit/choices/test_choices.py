@@ -31,9 +31,9 @@ from torture.choices.matrix.shards import Shard
 from torture.choices.transports.nvme_tcp import IDENTITY_SCRIPT
 from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.free_settings import MODULE, FreeSettings
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
-from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
 from torture.facts.zfs.versions import name_of_source, version_names, zfs_version
 from torture.oracles.verdict.guarantee import Terms
 from torture.records.record.trials import parse_protocol
@@ -148,15 +148,16 @@ def test_a_tunable_that_a_version_of_zfs_lacks_is_refused_with_the_reason(
 @pytest.mark.parametrize("version", version_names())
 def test_a_version_lacks_only_tunables(version: str) -> None:
     tunables = {f"{MODULE}{name}": "1" for name in zfs_version(version).lacks}
-    assert ZfsSettings.of(tunables).tunables.keys() == zfs_version(version).lacks
+    assert FreeSettings.of(tunables).tunables.keys() == zfs_version(version).lacks
 
 
 @pytest.mark.parametrize(
     ("properties", "tunables", "said"),
     [
         (["recordsize"], [], "'recordsize' is no setting: write NAME=VALUE"),
-        (["zfs.zil_slog_bulk=1"], [], "is no setting: write NAME=VALUE, with ZFS's own name"),
-        (["com.sun:auto=1"], [], "'com.sun:auto' is not a valid name"),
+        (["zfs.zil_slog_bulk=1"], [], "is no setting: write NAME=VALUE, with its own name"),
+        (["com.sun:auto=1"], [], "is no setting: write NAME=VALUE, with its own name"),
+        (["COM:auto=1"], [], "'COM:auto' is no valid name"),
         (["recordsize=8 K"], [], "'8 K' is no value of recordsize"),
         (["sync=always"], [], "sync is an axis of its own: use --axis sync=CHOICE"),
         ([], ["zfs_nocacheflush=1"], "zfs_nocacheflush is an axis of its own"),

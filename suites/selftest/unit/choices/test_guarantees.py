@@ -11,9 +11,23 @@ from torture.choices.matrix.cell_terms import (
     completed_sync_of,
     flushed_data_sync_of,
     guarantee_of,
+    must_lose,
     names_are_volatile_in,
 )
-from torture.choices.matrix.cells import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT, Cell
+from torture.choices.matrix.cells import (
+    AXES,
+    CACHE,
+    CLIENTS,
+    DISKS,
+    FATE,
+    IMAGE,
+    LOCKS,
+    NFS_EXPORT,
+    SLOG,
+    SYNC,
+    TRANSPORT,
+    Cell,
+)
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.disks import Persistence
@@ -50,7 +64,6 @@ TRANSPORTS = {
     "fileio_wb_zvol": BEFORE_ZFS,
     "fileio": STABLE,
     "nfs_image_stable": STABLE,
-    "nfs_image_dsync": WRITE_BACK,
     "smb": ANSWERED_EARLY,
     "samba": ANSWERED_EARLY,
     "ganesha": ANSWERED_EARLY,
@@ -100,6 +113,55 @@ def test_a_transport_has_the_guarantee_of_theory(transport: str, sync: Sync, fat
     if traits.is_nfs:
         answered_early = guarantee_of(cell.but(nfs_export="export_async"))
         assert answered_early is ANSWERED_EARLY[sync, as_in_theory(fate)]
+
+
+OFFLINE = {(sync, Fate.NAS_ONLY): Guarantee.MAY_GO_OFFLINE for sync in (Sync.STANDARD, Sync.ALWAYS)}
+HYPERVISORS = {
+    "nfs4-rawimage": STABLE,
+    "nfs3-qcow2-threads": STABLE,
+    "nfs4-rawimage-writeback": STABLE,
+    "nfs4-qcow2pre-writethrough": STABLE,
+    "nfs4-rawimage-noflush": STABLE,
+    "nfs4-rawimage-unsafe": dict.fromkeys(STABLE, Guarantee.LOSES),
+    "nfs4-rawimage-locked": STABLE,
+    "nfs4-rawimage-forgotten": STABLE,
+    "nfs4-rawimage-locked-forgotten": STABLE | OFFLINE,
+    "smb-rawimage": WRITE_BACK,
+    "ganesha-qcow2": STABLE,
+    "iscsi_guest-rawimage": WRITE_BACK,
+    "iscsi_guest-lvm-directsync": WRITE_BACK,
+    "iscsi_guest-qcow2-writeback": WRITE_BACK,
+    "iscsi_guest-rawimage-noflush": WRITE_BACK
+    | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK},
+    "nvme_tcp-rawimage": WRITE_BACK,
+    "nfs_image-directsync": WRITE_BACK,
+}
+"""QEMU's table of cache modes (qemu-system(1)), over each kind of store."""
+
+
+@pytest.mark.parametrize("fate", Fate)
+@pytest.mark.parametrize("sync", Sync)
+@pytest.mark.parametrize("name", HYPERVISORS)
+def test_a_hypervisor_has_the_guarantee_of_theory(name: str, sync: Sync, fate: Fate) -> None:
+    cell = Cell.parse(f"{name}-{sync}-noslog-ext4-{fate}")
+    assert guarantee_of(cell) is HYPERVISORS[name][sync, as_in_theory(fate)]
+    if cell[TRANSPORT].traits.is_nfs and "unsafe" not in name:
+        answered_early = guarantee_of(cell.but(nfs_export="export_async"))
+        assert answered_early is ANSWERED_EARLY[sync, as_in_theory(fate)] or "locked" in name
+
+
+@pytest.mark.parametrize(
+    ("name", "loses"),
+    [
+        ("nfs4-rawimage-unsafe-always-noslog-ext4-bothdie", True),
+        ("nfs4-rawimage-unsafe-always-noslog-ext4-nasonly", False),
+        ("iscsi_guest-rawimage-noflush-standard-noslog-ext4-bothdie", True),
+        ("iscsi_guest-rawimage-noflush-always-noslog-ext4-bothdie", False),
+        ("nfs4-rawimage-noflush-standard-noslog-ext4-bothdie", False),
+    ],
+)
+def test_a_hypervisor_that_keeps_flushes_must_lose_with_its_power(name: str, loses: bool) -> None:
+    assert must_lose(Cell.parse(name)) is loses
 
 
 @pytest.mark.parametrize(
@@ -155,7 +217,8 @@ def test_a_choice_that_a_transport_lacks_is_refused_with_the_reason(name: str, s
         Cell.parse(name)
 
 
-DECIDING = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
+_DECIDING = (TRANSPORT, IMAGE, CACHE, LOCKS, CLIENTS, NFS_EXPORT, SYNC, SLOG, FATE)
+DECIDING = [axis.field for axis in _DECIDING]
 """The axes that decide."""
 
 
@@ -178,7 +241,13 @@ def test_on_lying_disks_even_the_pool_may_go_with_any_other_choices(cell: Cell) 
 
 KEPT_BY = {
     Guarantee.SAFE: {Verdict.INTACT},
-    Guarantee.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
+    Guarantee.MAY_GO_OFFLINE: {Verdict.INTACT, Verdict.OFFLINE},
+    Guarantee.ROLLS_BACK: {
+        Verdict.INTACT,
+        Verdict.OFFLINE,
+        Verdict.REPAIRED,
+        Verdict.ROLLED_BACK,
+    },
     Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST},
     Guarantee.MAY_LOSE_POOL: set(Verdict),
 }

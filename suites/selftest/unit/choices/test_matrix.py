@@ -14,10 +14,12 @@ from suites.selftest.unit.every_cell import EXAMPLE, GROWING, any_cell, cell_wit
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
     AXES,
+    CACHE,
     DEFAULTS,
     DISKS,
     FATE,
     FILESYSTEM,
+    IMAGE,
     LAYOUT,
     NFS_EXPORT,
     SLOG,
@@ -28,8 +30,10 @@ from torture.choices.matrix.cells import (
     Cell,
     cells_of,
 )
+from torture.facts.axes import hypervisor
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.pool_disks import Layout, SlogClass
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
@@ -96,6 +100,8 @@ def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -
             "slog": ("noslog", "mirror"),
             "fate": FATE.names,
         }
+    if axis in hypervisor.AXES:
+        usual |= {"transport": ("iscsi_guest", "nfs4"), "image": ("noimage", "rawimage")}
     every = tuple(cells_over(usual | {axis.field: axis.names}))
     assert {cell.axes[axis.field] for cell in every} - {""} == set(axis.names)
     assert len({cell.name for cell in every}) == len(every)
@@ -138,6 +144,13 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     traits = cell[TRANSPORT].traits
     expected = set() if cell[SLOG].legs else {"slog_class"}
     expected |= set() if traits.is_nfs else {"nfs_export"}
+    has_image, below = cell[IMAGE] is not Image.NONE, cell[TRANSPORT].below.traits
+    expected |= set() if has_image else {"bus", "aio", "locks", "clients"}
+    expected |= {"bus"} if cell[CACHE].is_written_through else set()
+    expected |= set() if has_image and below.keeps_clients else {"locks", "clients"}
+    has_cache = has_image or cell[TRANSPORT].below.cached("cachenone") is not None
+    expected |= set() if has_cache else {"cache"}
+    expected |= set() if below.takes_hypervisor else {"image"}
     expected |= {"zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
     expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
     expected |= set() if traits.can_discard else {"discard"}

@@ -127,9 +127,9 @@ PLANTED = (
         *WONT_MOUNT, drops=(Step.FS_UMOUNT,))),
     Planted(name="bad copy", verdict=Verdict.REPAIRED, made=with_tools(replace(
         DMESG, stdout=f"{DMESG.stdout}[ 9.1] BTRFS warning (device vdb): checksum verify failed\n"))),
-    Planted(name="lost root", verdict=Verdict.REPAIRED, made=with_tools(
+    Planted(name="lost root", verdict=Verdict.OFFLINE, made=with_tools(
         replace(DMESG, step=Step.CLIENT_LOST_ROOT, stderr="it panicked"), drops=CLIENT_LOGS)),
-    Planted(name="failed writer", verdict=Verdict.REPAIRED, made=failed_writer()),
+    Planted(name="failed writer", verdict=Verdict.OFFLINE, made=failed_writer()),
     Planted(name="old data", verdict=Verdict.ROLLED_BACK, made=read(GOOD, OLD)),
 )  # fmt: skip
 

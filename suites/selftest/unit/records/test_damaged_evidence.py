@@ -141,7 +141,7 @@ def test_a_load_that_was_ended_says_so(tmp_path: Path) -> None:
     assert verdict_of(store(tmp_path / "replayed", no_end)) is Verdict.INTACT
     gone = replace(LAST_WORDS, step=Step.CLIENT_LOST_ROOT, stderr="it panicked")
     lost_root = store(tmp_path / "lost root", no_end, LAST_WORDS, gone)
-    assert verdict_of(lost_root) is Verdict.REPAIRED
+    assert verdict_of(lost_root) is Verdict.OFFLINE
 
 
 def test_of_an_earlier_cut_only_the_lines_before_it_have_to_be_there(tmp_path: Path) -> None:

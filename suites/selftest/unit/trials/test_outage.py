@@ -20,6 +20,7 @@ from msgspec import structs
 
 from suites.selftest.unit.good_evidence import evidence, tool, without
 from torture.choices.matrix.cells import Cell
+from torture.choices.transports.protocol import Attachment
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import OUTAGE, SPEC, Completed, Evidence, Step, ToolOutput
@@ -188,12 +189,13 @@ def test_a_refusal_after_the_cut_that_did_not_come_before_is_the_storages_failur
 ) -> None:
     script = "" if device else "mount -t nfs nas:/ /mnt"
     trial = SimpleNamespace(
-        attachment=SimpleNamespace(attach_script=script, device=device, has_write_cache=False),
+        attachment=Attachment(attach_script=script, device=device, has_write_cache=False),
         volume_options=SimpleNamespace(sector_bytes=512, takes_discards=False),
     )
-    attach_again(cast("Any", trial), Guest(tmp_path, 0), deadline_s=1)
+    evidence = EvidenceWriter(folder=tmp_path)
+    assert attach_again(cast("Any", trial), Guest(tmp_path, 0), evidence, deadline_s=1)
     with pytest.raises(StorageFailed, match=reason):
-        attach_again(cast("Any", trial), Guest(tmp_path, code), deadline_s=1)
+        attach_again(cast("Any", trial), Guest(tmp_path, code), evidence, deadline_s=1)
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
@@ -244,7 +246,7 @@ def test_a_client_that_hangs_while_it_attaches_waits_for_the_storage(
     tmp_path: Path, code: int | None, error: type[HarnessError] | None
 ) -> None:
     """One that is refused it tells as little of the storage as of the machinery."""
-    attachment = SimpleNamespace(attach_script="mount", device=None)
+    attachment = Attachment(attach_script="mount")
     client = Guest(tmp_path, code, name="client")
     options = SimpleNamespace(sector_bytes=512, takes_discards=False)
     trial = cast("Any", SimpleNamespace(attachment=attachment, volume_options=options))

@@ -111,7 +111,7 @@ def test_a_fault_behind_files_is_checked_to_the_end(
     trial = Trial.begin(spec, folder=tmp_path, scratch=tmp_path, nas_host="nas")
     assert trial.attachment.device is None
     done: list[str] = []
-    monkeypatch.setattr(check_module, "attach_again", lambda *_parts, **_words: None)
+    monkeypatch.setattr(check_module, "attach_again", lambda *_parts, **_words: True)
     monkeypatch.setattr(check_module, "plant", lambda _client, script: done.append(script))
     monkeypatch.setattr(
         check_module, "_read_back", lambda *_parts, **_words: done.append("read back")

@@ -19,8 +19,10 @@ import pytest
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports import AXIS as TRANSPORTS
 from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.volumes import VolumeOptions
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
+from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import VERIFIERS, Completed
 from torture.facts.evidence.requests import (
     BLOCK_REQUESTS,
@@ -110,6 +112,7 @@ def audited(
         folder=folder,
         attachment=Attachment(),
         transport=SimpleNamespace(traits=Traits(ports=())),
+        volume_options=VolumeOptions(sync=Sync.STANDARD),
     )
     events = (
         Event(seq=0, time_ns=500_000_000, kind=Kind.MARK),

@@ -146,6 +146,15 @@ def test_a_cell_has_the_trials_that_it_had_under_its_old_name(name: str) -> None
     assert TrialSpec.from_json(spec.as_json() | {"cell": name}) == spec
 
 
+def test_a_word_that_was_two_choices_has_their_trials() -> None:
+    cell = Cell.parse("nfs_image_dsync-standard-noslog-sector512-btrfs-nasonly")
+    assert cell.name == "nfs_image-directsync-standard-noslog-sector512-btrfs-nasonly"
+    assert cell.frozen_name == "nfs_image_dsync-standard-noslog-sector512-btrfs-nasonly"
+    said = {"transport": "nfs_image", "cache": "directsync"}
+    assert parse_choices(["transport=nfs_image_dsync"]) == said
+    assert Cell.parse(cell.name).frozen_name == cell.frozen_name
+
+
 def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> None:
     with pytest.raises(
         ValueError, match="is another name of 'iscsi-always-noslog-logbias=throughput-btrfs"

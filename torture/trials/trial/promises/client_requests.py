@@ -92,7 +92,8 @@ def completions_before(
     if trace is None or marks is None:
         return None
     requests = trace.requests()
-    if acknowledged and not requests and trial.fault is None:
+    must_ask = trial.volume_options.sync not in trial.transport.traits.unflushed
+    if acknowledged and not requests and must_ask and trial.fault is None:
         raise HarnessError(
             f"{acknowledged} operations were acknowledged, and the trace has no request of the "
             f"client's disk",

@@ -149,7 +149,7 @@ def follow_flush(trial: Trial, shelf: Shelf, *, nas: Machine, client: Machine) -
 def _must_flush(trial: Trial) -> bool:
     """Whether a synced write of the client must reach the intent log in this cell."""
     options = trial.volume_options
-    if not flushes_its_log(trial.cell):
+    if not flushes_its_log(trial.cell) or options.sync in trial.transport.traits.unflushed:
         return False
     if options.is_exported_async:
         return options.sync is Sync.ALWAYS
@@ -247,6 +247,10 @@ def prove(
     printed = _printed_by(nas, scripts | of_settings | _asks_volume(trial))
     caches = {f"nas/{name}": printed[name] for name in scripts}
     settings = {name: printed[name] for name in asked}
+    proofs = trial.attachment.proofs
+    settings |= _printed_by(client, {name: script for name, (script, _) in proofs.items()})
+    expected = {name: setting.expected for name, setting in asked.items()}
+    expected |= {name: line for name, (_, line) in proofs.items()}
     advertised = Advertised(
         client=_offered_to(trial, client), volume=parse_queue(printed.get(_VOLUME, ""))
     )
@@ -262,7 +266,7 @@ def prove(
     evidence.write(PROOF, seen)
     if wrong := {where: cache for where, cache in caches.items() if cache != _WRITE_BACK}:
         raise HarnessError(f"not write-back, so nothing would be tested: {wrong}")
-    if unset := {name: seen for name, seen in settings.items() if seen != asked[name].expected}:
+    if unset := {name: seen for name, seen in settings.items() if seen != expected[name]}:
         raise HarnessError(f"settings of the cell are not in effect: {unset}")
     if flushes.is_lost_by_us:
         raise HarnessError(

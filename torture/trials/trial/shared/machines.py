@@ -15,7 +15,7 @@ from torture.choices.experiments import find
 from torture.choices.experiments.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.choices.matrix.cell_terms import terms_of
-from torture.choices.matrix.cells import FATE, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD, Cell
+from torture.choices.matrix.cells import FATE, FILESYSTEM, ROOT, SETTINGS, TRANSPORT, WORKLOAD, Cell
 from torture.choices.transports.protocol import Attachment, Transport
 from torture.choices.volumes import VolumeOptions
 from torture.choices.workloads import image_needed, with_those_beside
@@ -39,6 +39,15 @@ from torture.trials.plan.trial_plan import TrialPlan, plan_of
 from torture.trials.trial.promises.disk_trace import DiskTrace
 
 _CLIENT_DISK = "vm"
+
+
+def attachment_of(cell: Cell, *, nas_host: str) -> Attachment:
+    """The disk or directory of a cell's client; a mount has the cell's options."""
+    attachment = cell[TRANSPORT].attachment(nas_host=nas_host)
+    if attachment.mount is None:
+        return attachment
+    added = cell[SETTINGS].mount_options
+    return replace(attachment, mount=replace(attachment.mount, added=added))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +83,7 @@ class Trial:
             spec=spec,
             plan=plan,
             fault=fault,
-            attachment=spec.cell[TRANSPORT].attachment(nas_host=nas_host),
+            attachment=attachment_of(spec.cell, nas_host=nas_host),
             disks=disks,
             disks_left=tuple(disk for disk in disks if disk.serial not in plan.gone),
             folder=folder,
@@ -311,7 +320,7 @@ class Machines:
         Where that is impossible, it ends with this trial, as all machines do.
         """
         trial = self.trial
-        if self._checker is None or trial.fault is not None or trial.attachment.attach_script:
+        if self._checker is None or trial.fault is not None or trial.attachment.guest_script:
             return
         try:
             for disk in trial.client_disks:

@@ -1,0 +1,293 @@
+"""Axes of a hypervisor between the NAS and its VM: the image, the cache mode, and QEMU's engine.
+
+The client mounts the NAS's export or logs in to its LUN with its own kernel. QEMU's block layer opens an
+image there, and the VM's disk is that image. Each default is Proxmox VE's (qemu-server,
+src/PVE/QemuServer/Drive.pm and Blockdev.pm; its QEMU's debian/patches/pve/0001).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.setting import setting_axis
+from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
+
+
+class Image(StrEnum):
+    """The content of the file or LUN that the hypervisor opens."""
+
+    NONE = "noimage"
+    """No hypervisor: the VM's disk is the transport's own."""
+    RAW = "rawimage"
+    QCOW2 = "qcow2"
+    QCOW2_PREALLOCATED = "qcow2pre"
+    """With all of its metadata from the start (qemu-img(1), `preallocation=metadata`)."""
+    LVM = "lvm"
+    """A logical volume on the LUN, raw."""
+
+    @property
+    def driver(self) -> str:
+        """The driver of QEMU's block layer for it."""
+        is_qcow2 = self in (Image.QCOW2, Image.QCOW2_PREALLOCATED)
+        return "qcow2" if is_qcow2 else "raw"
+
+
+class Cache(StrEnum):
+    """A cache mode (qemu-system(1), `-drive cache=`): a cell of QEMU's documented table."""
+
+    NONE = "cachenone"
+    WRITEBACK = "writeback"
+    WRITETHROUGH = "writethrough"
+    DIRECTSYNC = "directsync"
+    UNSAFE = "unsafe"
+    NOFLUSH = "noflush"
+    """`cache.direct=on,cache.no-flush=on`. XenServer's tapdisk and ESXi's VMFS send no flush either."""
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether QEMU opens the image with O_DIRECT, past the hypervisor's page cache."""
+        return self in (Cache.NONE, Cache.DIRECTSYNC, Cache.NOFLUSH)
+
+    @property
+    def forwards_flushes(self) -> bool:
+        """Whether a flush of the VM goes on to the image."""
+        return self not in (Cache.UNSAFE, Cache.NOFLUSH)
+
+    @property
+    def is_written_through(self) -> bool:
+        """Whether QEMU flushes after each write itself, and the VM's disk has no write cache."""
+        return self in (Cache.WRITETHROUGH, Cache.DIRECTSYNC)
+
+
+class Aio(StrEnum):
+    """The engine of QEMU's requests to the image (qemu-system(1), `-drive aio=`)."""
+
+    IO_URING = "io_uring"
+    THREADS = "threads"
+    NATIVE = "native"
+
+
+class Bus(StrEnum):
+    """The VM's own requests to its disk: it offers forced writes (FUA), or flushes alone."""
+
+    FUA = "fua"
+    """As virtio-scsi of machine types from 10.1 on does, and NVMe (QEMU hw/core/machine.c,
+    `hw_compat_10_0`)."""
+    FLUSHES = "flushonly"
+    """As virtio-blk does (virtio 1.2, 5.2.3)."""
+
+
+class Locks(StrEnum):
+    """Whether QEMU locks the image (qemu-system(1), `-blockdev`, `locking`)."""
+
+    UNLOCKED = "unlocked"
+    LOCKED = "locked"
+
+
+class Clients(StrEnum):
+    """Whether an NFSv4 server knows its clients after a reboot (Linux fs/nfsd/nfs4recover.c)."""
+
+    REMEMBERED = "remembered"
+    """Their records are on the pool, as TrueNAS has them. A client reclaims its locks."""
+    FORGOTTEN = "forgotten"
+    """Their records are in the NAS's memory."""
+
+
+_FILES, _LUNS, _LIBVIRT = (
+    frozenset({sweep})
+    for sweep in (
+        Sweep.HYPERVISOR_ON_FILES, Sweep.HYPERVISOR_ON_LUNS, Sweep.HYPERVISOR_OF_LIBVIRT,
+    )
+)  # fmt: skip
+_NO_FLUSH = frozenset({Sweep.HYPERVISOR_WITHOUT_FLUSHES})
+_DIRECTSYNC = frozenset({Sweep.LIBNFS_DIRECTSYNC})
+
+
+def _without_hypervisor(chosen: Chosen) -> str | None:
+    if chosen["image"].value is Image.NONE:
+        return f"is of a hypervisor's image, and {chosen['transport'].name!r} is without one"
+    return None
+
+
+def _of_image(chosen: Chosen) -> str | None:
+    """An image needs a file or disk that the client's kernel attaches, and LVM needs the disk."""
+    transport, traits = chosen["transport"].name, chosen["transport"].value.below.traits
+    if not traits.takes_hypervisor:
+        return f"needs a kernel that attaches {transport!r}, and one alone"
+    if chosen["image"].value is Image.LVM and traits.gives_files:
+        return f"needs a disk, and {transport!r} gives files"
+    return None
+
+
+def _of_cache(chosen: Chosen) -> str | None:
+    is_own = chosen["transport"].value.below.cached(chosen["cache"].name) is not None
+    return None if is_own else _without_hypervisor(chosen)
+
+
+def _of_aio(chosen: Chosen) -> str | None:
+    if chosen["aio"].value is Aio.NATIVE and not chosen["cache"].value.is_direct:
+        return f"needs O_DIRECT, and {chosen['cache'].name!r} goes through the page cache"
+    return _without_hypervisor(chosen)
+
+
+def _of_bus(chosen: Chosen) -> str | None:
+    if chosen["cache"].value.is_written_through:
+        return "is of flushes, and a disk that is written through gets none"
+    return _without_hypervisor(chosen)
+
+
+def _of_clients(chosen: Chosen) -> str | None:
+    if not chosen["transport"].value.below.traits.keeps_clients:
+        return f"is for NFSv4, and {chosen['transport'].name!r} keeps no state of its clients"
+    return _without_hypervisor(chosen)
+
+
+IMAGE: Axis[Image] = setting_axis(
+    "image",
+    title="VM's image",
+    place=11,
+    default=Choice(name=Image.NONE, value=Image.NONE, words="no hypervisor's image"),
+    others=(
+        Choice(
+            name=Image.RAW,
+            value=Image.RAW,
+            words="raw image",
+            explained="a hypervisor mounts or logs in, and QEMU opens a raw file or the LUN there",
+            joins=HYPERVISOR_SWEEPS,
+        ),
+        Choice(
+            name=Image.QCOW2,
+            value=Image.QCOW2,
+            words="qcow2 image",
+            explained="the same with qcow2",
+            joins=_FILES | _LIBVIRT,
+        ),
+        Choice(
+            name=Image.QCOW2_PREALLOCATED,
+            value=Image.QCOW2_PREALLOCATED,
+            words="qcow2 image, preallocated metadata",
+            explained="as Proxmox VE makes it in its GUI",
+        ),
+        Choice(
+            name=Image.LVM,
+            value=Image.LVM,
+            words="logical volume",
+            explained="on the LUN",
+            joins=_LUNS,
+        ),
+    ),
+    inapplicable=_of_image,
+    joins=EVERY_SWEEP - HYPERVISOR_SWEEPS,
+)
+
+CACHE: Axis[Cache] = setting_axis(
+    "cache",
+    title="cache mode",
+    place=12,
+    default=Choice(name=Cache.NONE, value=Cache.NONE, words="cache=none"),
+    others=(
+        Choice(
+            name=Cache.WRITEBACK,
+            value=Cache.WRITEBACK,
+            words="cache=writeback",
+            explained="through the hypervisor's page cache",
+            joins=_FILES | _LIBVIRT,
+        ),
+        Choice(name=Cache.WRITETHROUGH, value=Cache.WRITETHROUGH, words="cache=writethrough"),
+        Choice(
+            name=Cache.DIRECTSYNC,
+            value=Cache.DIRECTSYNC,
+            words="cache=directsync",
+            explained="a flush after each write, by QEMU",
+            joins=_DIRECTSYNC,
+        ),
+        Choice(
+            name=Cache.UNSAFE,
+            value=Cache.UNSAFE,
+            words="cache=unsafe",
+            explained="through the page cache, and flushes end at the hypervisor",
+        ),
+        Choice(
+            name=Cache.NOFLUSH,
+            value=Cache.NOFLUSH,
+            words="direct writes, no flush",
+            explained="flushes end at the hypervisor, as XenServer's and ESXi's (VMFS) do",
+            joins=_NO_FLUSH,
+        ),
+    ),
+    inapplicable=_of_cache,
+    joins=EVERY_SWEEP - _LIBVIRT - _NO_FLUSH - _DIRECTSYNC,
+)
+
+AIO: Axis[Aio] = setting_axis(
+    "aio",
+    title="QEMU's aio",
+    place=13,
+    default=Choice(name=Aio.IO_URING, value=Aio.IO_URING, words="aio=io_uring"),
+    others=(
+        Choice(
+            name=Aio.THREADS,
+            value=Aio.THREADS,
+            words="aio=threads",
+            explained="libvirt's",
+            joins=_LIBVIRT,
+        ),
+        Choice(name=Aio.NATIVE, value=Aio.NATIVE, words="aio=native"),
+    ),
+    inapplicable=_of_aio,
+    joins=EVERY_SWEEP - _LIBVIRT,
+)
+
+BUS: Axis[Bus] = setting_axis(
+    "bus",
+    title="VM's disk",
+    place=14,
+    default=Choice(name=Bus.FUA, value=Bus.FUA, words="disk with forced writes"),
+    others=(
+        Choice(
+            name=Bus.FLUSHES,
+            value=Bus.FLUSHES,
+            words="disk without forced writes",
+            explained="virtio-blk; the default is virtio-scsi of machine types from 10.1 on",
+        ),
+    ),
+    inapplicable=_of_bus,
+)
+
+LOCKS: Axis[Locks] = setting_axis(
+    "locks",
+    title="QEMU's locks",
+    place=16,
+    default=Choice(name=Locks.UNLOCKED, value=Locks.UNLOCKED, words="image not locked"),
+    others=(
+        Choice(
+            name=Locks.LOCKED,
+            value=Locks.LOCKED,
+            words="image locked",
+            explained="by QEMU, over NFSv4: libvirt's default",
+            joins=_LIBVIRT,
+        ),
+    ),
+    inapplicable=_of_clients,
+    joins=EVERY_SWEEP - _LIBVIRT,
+)
+
+CLIENTS: Axis[Clients] = setting_axis(
+    "clients",
+    title="NFSv4 clients",
+    place=17,
+    default=Choice(
+        name=Clients.REMEMBERED, value=Clients.REMEMBERED, words="server remembers its clients"
+    ),
+    others=(
+        Choice(
+            name=Clients.FORGOTTEN,
+            value=Clients.FORGOTTEN,
+            words="server forgets its clients",
+            explained="its records of them are not on the pool",
+        ),
+    ),
+    inapplicable=_of_clients,
+)
+AXES = (IMAGE, CACHE, AIO, BUS, LOCKS, CLIENTS)
