@@ -28,7 +28,7 @@ from torture.choices.transports.protocol import (
 from torture.choices.volumes import SIZE_MIB, VolumeOptions
 from torture.facts.axes.axis import Chosen
 from torture.facts.axes.fate import Fate
-from torture.facts.axes.hypervisor import Aio, Bus, Cache, Clients, Image, Locks
+from torture.facts.axes.hypervisor import Aio, Bus, Cache, Clients, Image, Locks, Qemu
 from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.shell import wait_for_path
@@ -59,6 +59,7 @@ class Hypervisor(Transport):
     bus: Bus
     locks: Locks
     clients: Clients
+    qemu: Qemu
 
     @property
     def below(self) -> Transport:
@@ -79,7 +80,7 @@ class Hypervisor(Transport):
             names_are_stable=False,
             repeats_requests=False,
             unflushed=self._unflushed,
-            client_image="client_hypervisor",
+            client_image=self.qemu.image,
             target_scripts=None,
             release_script="",
         )
@@ -277,7 +278,9 @@ if grep -q {_OF_IO_URING} {_TRACE}; then echo {Aio.IO_URING}
 elif grep -qF '[aio]' /proc/$(cat {_PID})/maps; then echo {Aio.NATIVE}
 else echo {Aio.THREADS}
 fi"""
+        of_version = "qemu-nbd --version | sed -nE 's/^qemu-nbd ([0-9]+\\.[0-9]+).*/\\1/p'"
         return {
+            "QEMU of the hypervisor": (of_version, self.qemu.version),
             "O_DIRECT of the image": (of_image, str(int(self.cache.is_direct))),
             "engine of the image": (of_engine, self.aio),
         }
@@ -300,15 +303,23 @@ def _over(
     bus: Bus,
     locks: Locks,
     clients: Clients,
+    qemu: Qemu,
 ) -> Transport:
     if image is Image.NONE:
         return over.cached(mode) or over
     return Hypervisor(
-        over=over, image=image, cache=mode, aio=aio, bus=bus, locks=locks, clients=clients
+        over=over,
+        image=image,
+        cache=mode,
+        aio=aio,
+        bus=bus,
+        locks=locks,
+        clients=clients,
+        qemu=qemu,
     )
 
 
 def with_hypervisor(chosen: Chosen) -> Transport:
     """The whole chain of a cell, from the volume to the disk of the VM."""
-    axes = ("transport", "image", "cache", "aio", "bus", "locks", "clients")
+    axes = ("transport", "image", "cache", "aio", "bus", "locks", "clients", "qemu")
     return _over(*(chosen[axis].value for axis in axes))

@@ -8,6 +8,7 @@ src/PVE/QemuServer/Drive.pm and Blockdev.pm; its QEMU's debian/patches/pve/0001)
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import setting_axis
@@ -92,6 +93,13 @@ class Clients(StrEnum):
     """Their records are on the pool, as TrueNAS has them. A client reclaims its locks."""
     FORGOTTEN = "forgotten"
     """Their records are in the NAS's memory."""
+
+
+class Qemu(NamedTuple):
+    """The hypervisor's QEMU, and the image of a client that has it."""
+
+    version: str
+    image: str
 
 
 _FILES, _LUNS, _LIBVIRT = (
@@ -290,4 +298,26 @@ CLIENTS: Axis[Clients] = setting_axis(
     ),
     inapplicable=_of_clients,
 )
-AXES = (IMAGE, CACHE, AIO, BUS, LOCKS, CLIENTS)
+
+_QEMUS = (Qemu("10.0", "client_hypervisor"), Qemu("11.1", "client_qemu11"))
+"""Debian 13's, and that of its backports."""
+_OF_QEMU = tuple(
+    Choice(
+        name=f"qemu{qemu.version.replace('.', '')}",
+        value=qemu,
+        words=f"QEMU {qemu.version}",
+        explained="Debian 13's" if qemu is _QEMUS[0] else "of Debian 13's backports",
+    )
+    for qemu in _QEMUS
+)
+QEMU: Axis[Qemu] = setting_axis(
+    "qemu",
+    title="hypervisor's QEMU",
+    place=18,
+    default=_OF_QEMU[0],
+    others=_OF_QEMU[1:],
+    inapplicable=_without_hypervisor,
+)
+QEMU_VERSIONS = {choice.value.version: choice.name for choice in QEMU.choices}
+"""The names of its choices, by their versions."""
+AXES = (IMAGE, CACHE, AIO, BUS, LOCKS, CLIENTS, QEMU)

@@ -145,7 +145,7 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     expected = set() if cell[SLOG].legs else {"slog_class"}
     expected |= set() if traits.is_nfs else {"nfs_export"}
     has_image, below = cell[IMAGE] is not Image.NONE, cell[TRANSPORT].below.traits
-    expected |= set() if has_image else {"bus", "aio", "locks", "clients"}
+    expected |= set() if has_image else {"bus", "aio", "locks", "clients", "qemu"}
     expected |= {"bus"} if cell[CACHE].is_written_through else set()
     expected |= set() if has_image and below.keeps_clients else {"locks", "clients"}
     has_cache = has_image or cell[TRANSPORT].below.cached("cachenone") is not None
