@@ -26,6 +26,7 @@ from torture.choices.transports.protocol import (
     VmImage,
 )
 from torture.choices.volumes import SIZE_MIB, VolumeOptions
+from torture.choices.workloads.protocol import CLIENT_IMAGE
 from torture.facts.axes.axis import Chosen
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Aio, Bus, Cache, Clients, Image, Locks, Qemu
@@ -80,7 +81,7 @@ class Hypervisor(Transport):
             names_are_stable=False,
             repeats_requests=False,
             unflushed=self._unflushed,
-            client_image=self.qemu.image,
+            client_image=CLIENT_IMAGE if self.over.traits.is_local else self.qemu.image,
             target_scripts=None,
             release_script="",
         )

@@ -42,7 +42,7 @@ class Mount:
     """A directory of the NAS that the guest mounts with its own kernel (mount(8))."""
 
     kind: str
-    """The filesystem's type; its module has the same name."""
+    """The filesystem's type; its module has the same name. `none`: a directory of the guest's own."""
     source: str
     needed: str
     """The options without which the server cannot be reached."""
@@ -58,7 +58,8 @@ class Mount:
         own = (name if value == "yes" else f"{name}={value}" for name, value in self.added.items())
         options = ",".join(filter(None, (self.needed, self.chosen, *own)))
         mount = f"mount -t {self.kind} -o {options} {self.source} {self.at}"
-        return f"set -eu; modprobe {self.kind}; mkdir -p {self.at}; {mount}"
+        module = f"modprobe {self.kind}; " if self.kind != "none" else ""
+        return f"set -eu; {module}mkdir -p {self.at}; {mount}"
 
     @property
     def proofs(self) -> dict[str, tuple[str, str]]:
@@ -192,6 +193,8 @@ class Traits:
     kept it."""
     keeps_clients: bool = False
     """Whether its server has a state of each client, which the client claims again after a reboot."""
+    is_local: bool = False
+    """Whether the client is the NAS itself."""
     nas_image: str = "nas"
     """The image of a NAS that has its server."""
     client_image: str = CLIENT_IMAGE
@@ -222,7 +225,7 @@ class Traits:
     def takes_hypervisor(self) -> bool:
         """Whether the client may open an image on it: its own kernel attaches it, on one path."""
         has_more = self.path_scripts is not None or self.client_image != CLIENT_IMAGE
-        return self.client_has_network and not has_more
+        return (self.client_has_network or self.is_local) and not has_more
 
     @property
     def needs_bridge(self) -> bool:

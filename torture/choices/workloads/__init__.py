@@ -26,6 +26,8 @@ def _pointless(chosen: Chosen) -> str | None:
             return f"needs atomic writes, and {transport.name} offers none"
         if not is_bare:
             return f"writes on the bare disk, and {filesystem.name} is there"
+    if transport.value.traits.is_local and chosen["workload"].value.image != CLIENT_IMAGE:
+        return f"needs a client's image of its own, and {transport.name} has the NAS's"
     if chosen["workload"].value.needs_inodes and not transport.value.traits.keeps_inodes:
         return f"checks modes and inodes, and {transport.name} does not show the NAS's"
     return None

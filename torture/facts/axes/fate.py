@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, choices_of
+from torture.facts.axes.axis import Axis, Chosen, choices_of
 from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
@@ -33,6 +33,13 @@ _JOINS = {
     - ADMINISTRATION_SWEEPS,
 }
 
+
+def _without_client(chosen: Chosen) -> str | None:
+    transport = chosen["transport"]
+    is_of_both = chosen["fate"].value is Fate.BOTH_DIE or not transport.value.traits.is_local
+    return None if is_of_both else f"needs a client of its own, and {transport.name!r} has none"
+
+
 AXIS = Axis(
     field="fate",
     noun="Fate",
@@ -40,5 +47,6 @@ AXIS = Axis(
     place=90,
     is_always_shown=True,
     varies_last=True,
+    inapplicable=_without_client,
     choices=choices_of(_WORDS, _JOINS),
 )

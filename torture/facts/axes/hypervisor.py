@@ -310,13 +310,22 @@ _OF_QEMU = tuple(
     )
     for qemu in _QEMUS
 )
+
+
+def _of_own_image(chosen: Chosen) -> str | None:
+    is_local = chosen["transport"].value.traits.is_local
+    if is_local and chosen["qemu"].value is not _QEMUS[0]:
+        return "needs a client of its own image"
+    return _without_hypervisor(chosen)
+
+
 QEMU: Axis[Qemu] = setting_axis(
     "qemu",
     title="hypervisor's QEMU",
     place=18,
     default=_OF_QEMU[0],
     others=_OF_QEMU[1:],
-    inapplicable=_without_hypervisor,
+    inapplicable=_of_own_image,
 )
 QEMU_VERSIONS = {choice.value.version: choice.name for choice in QEMU.choices}
 """The names of its choices, by their versions."""

@@ -25,7 +25,7 @@ class Root(StrEnum):
 def _unless_a_client_can_boot_from_it(chosen: Chosen) -> str | None:
     transport, filesystem = chosen["transport"], chosen["filesystem"]
     traits = transport.value.traits
-    if traits.gives_files or traits.client_has_network:
+    if traits.gives_files or traits.client_has_network or traits.is_local:
         return f"needs a disk of the client's QEMU, and {transport.name!r} has none"
     if filesystem.value.root_words is None:
         return f"needs a filesystem that can be a kernel's root, and {filesystem.name!r} cannot"

@@ -168,6 +168,8 @@ class Interruption(NamedTuple):
 def _only_where_a_target_can(chosen: Chosen) -> str | None:
     transport, interruption = chosen["transport"], chosen["nas_link"].value
     traits = transport.value.traits
+    if traits.is_local and interruption != Interruption():
+        return f"needs a link, and {transport.name!r} has none"
     if interruption.is_of_target and not traits.target_scripts:
         return f"needs a target that restarts by itself, and {transport.name!r} has none"
     if interruption.is_handover and not traits.release_script:

@@ -69,7 +69,7 @@ def ready_machines(
     Raises `HarnessError` when they are not available.
     """
     folders = machines.lab.prepared
-    if folders is not None:
+    if folders is not None and not trial.transport.traits.is_local:
         return _resumed(trial, machines, evidence, folders)
     with evidence.stage("set up NAS"):
         nas = set_up_nas(trial, machines)

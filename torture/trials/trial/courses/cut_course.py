@@ -69,7 +69,8 @@ def cut_and_recover(
         if interrupted is None:
             return
         link, nas = interrupted
-        dying = (nas, client) if trial.cell[FATE] is Fate.BOTH_DIE else (nas,)
+        dies_too = trial.cell[FATE] is Fate.BOTH_DIE and client is not nas
+        dying = (nas, client) if dies_too else (nas,)
         shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)

@@ -199,6 +199,7 @@ class Trial:
 
 _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
+_BOOT_OF_LOAD = 1
 _MODULE_DEADLINE_S = 60
 _BOOT_FROM_DISK_DEADLINE_S = 240
 """An operator's patience: under emulation, on two busy cores, it took 30 to 63 s."""
@@ -231,6 +232,8 @@ class Machines:
     """All machines that were started, whether they still run or not."""
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     _checker: Future[Machine] | None = None
+    _nas: Machine | None = None
+    """The NAS that was started last."""
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(
@@ -268,7 +271,11 @@ class Machines:
             )
             for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )
-        nas = self.own(self.lab.start_nas(console_log=self._console(f"nas-{boot}"), disks=disks))
+        console = self._console(f"nas-{boot}")
+        writes = self.trial.transport.traits.is_local and boot == _BOOT_OF_LOAD
+        port = self._ledger_socket("client") if writes else None
+        nas = self.own(self.lab.start_nas(console_log=console, disks=disks, port_socket=port))
+        self._nas = nas
         if draws_anew:
             nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
         if parameters := parameters_script(self.trial.cell):
@@ -280,7 +287,12 @@ class Machines:
         return self.own(self.lab.resume_nas(state, console_log=self._console("nas-1")))
 
     def start_client(self, role: str) -> Machine:
-        """A client whose disk is the NAS's export; `role` names its console log."""
+        """A client whose disk is the NAS's export; `role` names its console log.
+
+        It is the NAS itself where the VM is there.
+        """
+        if self._nas is not None and self.trial.transport.traits.is_local:
+            return self._nas
         return self._start_client(role, self.trial.client_disks)
 
     def resume_client(self, role: str, state: Path) -> Machine:
@@ -302,6 +314,8 @@ class Machines:
 
         Where machines boot with their disks in place, `checker` starts it.
         """
+        if self.trial.transport.traits.is_local:
+            return
         if self.lab.can_plug_in or self._client_has_network:
             self._checker = self._beside.submit(self._take_checker)
 
