@@ -36,7 +36,7 @@ def usual_cell(draw: st.DrawFn) -> Cell:
         sync=draw(st.sampled_from(SYNC.names)),
         slog=draw(st.sampled_from(SLOG.names)),
         filesystem=draw(st.sampled_from(_filesystems_over(transport))),
-        fate=draw(st.sampled_from(FATE.names)),
+        fate=draw(st.sampled_from(fates_over(transport))),
     )
     for axis in _USUAL:
         cell = _but(cell, axis.field, draw(st.sampled_from(axis.names)))
@@ -80,13 +80,19 @@ def cell_with(name: str = EXAMPLE, **choices: str) -> Cell:
 
 
 def _longest_over(transport: str) -> str:
-    filesystem = max(_filesystems_over(transport), key=len)
-    cell = cell_with(transport=transport, filesystem=filesystem)
+    filesystem, fate = max(_filesystems_over(transport), key=len), fates_over(transport)[-1]
+    cell = cell_with(transport=transport, filesystem=filesystem, fate=fate)
     for axis in AXES.values():
         if not axis.is_setting and axis not in (TRANSPORT, FILESYSTEM):
             made = (_but(cell, axis.field, name) for name in axis.names)
             cell = max(made, key=lambda made: len(made.name))
     return cell.name
+
+
+def fates_over(transport: str) -> tuple[str, ...]:
+    """Of a VM on the NAS itself both die."""
+    is_local = TRANSPORT.choice(transport).value.traits.is_local
+    return ("bothdie",) if is_local else FATE.names
 
 
 def _filesystems_over(transport: str) -> list[str]:

@@ -322,5 +322,5 @@ def _over(
 
 def with_hypervisor(chosen: Chosen) -> Transport:
     """The whole chain of a cell, from the volume to the disk of the VM."""
-    axes = ("transport", "image", "cache", "aio", "bus", "locks", "clients", "qemu")
+    axes = ("transport", "image", "cache", "aio", "bus", "locks", "clients", "hypervisor")
     return _over(*(chosen[axis].value for axis in axes))

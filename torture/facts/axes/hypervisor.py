@@ -314,13 +314,13 @@ _OF_QEMU = tuple(
 
 def _of_own_image(chosen: Chosen) -> str | None:
     is_local = chosen["transport"].value.traits.is_local
-    if is_local and chosen["qemu"].value is not _QEMUS[0]:
+    if is_local and chosen["hypervisor"].value is not _QEMUS[0]:
         return "needs a client of its own image"
     return _without_hypervisor(chosen)
 
 
 QEMU: Axis[Qemu] = setting_axis(
-    "qemu",
+    "hypervisor",
     title="hypervisor's QEMU",
     place=18,
     default=_OF_QEMU[0],

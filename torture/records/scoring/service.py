@@ -181,8 +181,9 @@ class FailedWriters:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the disk or mount failed under them, rather than one call of theirs."""
-        return self.first is not None and self.first.errno in _OFFLINE
+        """Whether the disk or mount failed under all of them, rather than one call of one."""
+        is_of_disk = self.first is not None and self.first.errno in _OFFLINE
+        return is_of_disk and self.count == self.of
 
     @property
     def in_words(self) -> str:

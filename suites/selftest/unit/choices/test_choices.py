@@ -243,7 +243,7 @@ def test_an_invalid_shard_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-FILES = ("nfs3", "nfs4", "ganesha", "smb", "samba")
+FILES = ("nfs3", "nfs4", "ganesha", "smb", "samba", "local_files")
 
 
 def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
@@ -251,7 +251,7 @@ def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
     assert {name for name, has in traits.items() if has.tears_sectors} == set(FILES)
     for name in FILES:
         terms = terms_of(Cell.parse(f"{name}-always-noslog-files-bothdie"))
-        is_knfsd, is_nfs = name in ("nfs3", "nfs4"), name not in ("smb", "samba")
+        is_knfsd, is_nfs = name in ("nfs3", "nfs4"), name in ("nfs3", "nfs4", "ganesha")
         assert terms == Terms(
             tears_sectors=True, names_are_stable=is_knfsd, repeats_requests=is_nfs
         )

@@ -71,6 +71,7 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
         (2 if choice.value.traits.is_nfs else 1)
         * (loads if choice.value.traits.gives_files else on_a_disk)
         for choice in TRANSPORT.choices
+        if not choice.value.traits.is_local
     )
     assert len(names) == len(every) == logs * exports
     assert all(Cell.parse(cell.name) == cell for cell in every)
@@ -100,6 +101,8 @@ def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -
             "slog": ("noslog", "mirror"),
             "fate": FATE.names,
         }
+    if axis is TRANSPORT:
+        usual |= {"fate": ("bothdie",)}
     if axis in hypervisor.AXES:
         usual |= {"transport": ("iscsi_guest", "nfs4"), "image": ("noimage", "rawimage")}
     every = tuple(cells_over(usual | {axis.field: axis.names}))
@@ -145,7 +148,7 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     expected = set() if cell[SLOG].legs else {"slog_class"}
     expected |= set() if traits.is_nfs else {"nfs_export"}
     has_image, below = cell[IMAGE] is not Image.NONE, cell[TRANSPORT].below.traits
-    expected |= set() if has_image else {"bus", "aio", "locks", "clients", "qemu"}
+    expected |= set() if has_image else {"bus", "aio", "locks", "clients", "hypervisor"}
     expected |= {"bus"} if cell[CACHE].is_written_through else set()
     expected |= set() if has_image and below.keeps_clients else {"locks", "clients"}
     has_cache = has_image or cell[TRANSPORT].below.cached("cachenone") is not None
@@ -154,7 +157,8 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     expected |= {"zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
     expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
     expected |= set() if traits.can_discard else {"discard"}
-    is_bootable = cell[FILESYSTEM].root_words and not traits.client_has_network
+    has_own_root = traits.client_has_network or traits.is_local
+    is_bootable = cell[FILESYSTEM].root_words and not has_own_root
     expected |= set() if is_bootable else {"root"}
     assert empty == expected
     assert all(AXES[axis].choice(name).name == name for axis, name in cell.axes.items() if name)

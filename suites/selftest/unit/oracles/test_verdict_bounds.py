@@ -284,7 +284,7 @@ def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
         Failed(t_ms=210.0, seq=9, errno=5, call="fsync"),
     )
     stranded = judge(evidence(ledger=Ledger(events=events + failed)))
-    assert (stranded.verdict, stranded.lost) == (Verdict.REPAIRED, 0)
+    assert (stranded.verdict, stranded.lost) == (Verdict.OFFLINE, 0)
     assert "errno 5 in fsync" in " ".join(stranded.reasons)
     other = begun(300.0, 10, OperationKind.SCRIBBLE, writer=1, file=1)
     went_on = (*failed, other, Done(t_ms=310.0, seq=10))

@@ -235,6 +235,7 @@ def test_a_repair_that_could_not_work_proves_no_more_than_the_refused_mount(
 
 ORDER = (
     Verdict.INTACT,
+    Verdict.OFFLINE,
     Verdict.REPAIRED,
     Verdict.ROLLED_BACK,
     Verdict.CORRUPTED,
@@ -251,7 +252,7 @@ def test_every_verdict_but_one_has_a_place() -> None:
 
 
 def test_the_words_are_those_of_the_records() -> None:
-    words = "intact repaired rolled-back corrupted unrepairable unavailable pool-lost"
+    words = "intact offline repaired rolled-back corrupted unrepairable unavailable pool-lost"
     assert [str(verdict) for verdict in ORDER] == words.split()
 
 
@@ -259,8 +260,8 @@ def test_loss_begins_where_acknowledged_data_is_gone_and_corruption_where_the_re
     None
 ):
     """Inconclusive is neither."""
-    assert {verdict for verdict in Verdict if verdict.is_loss} == set(ORDER[2:])
-    assert {verdict for verdict in Verdict if verdict.is_corruption} == set(ORDER[3:])
+    assert {verdict for verdict in Verdict if verdict.is_loss} == set(ORDER[3:])
+    assert {verdict for verdict in Verdict if verdict.is_corruption} == set(ORDER[4:])
 
 
 @settings(deadline=None)

@@ -200,7 +200,8 @@ def trial(tmp_path: Path) -> Trial:
 def lab(tmp_path: Path) -> Any:
     """One whose NAS ends before its agent answers."""
 
-    def start_nas(*, console_log: Path, disks: object) -> None:
+    def start_nas(*, console_log: Path, disks: object, port_socket: object) -> None:
+        assert port_socket is None
         console_log.write_text("torture: 17.02 s: exit code 1 of: modprobe -a zfs\n")
         raise HarnessError("nas stopped by itself", hint=f"read {console_log}")
 
