@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Does QEMU answer forced writes (FUA) of a raw image before a flush can have covered them?
+"""Count the forced writes (FUA) of a raw image that QEMU answers before a flush can have covered them.
 
 python3 qemu-forced-writes.py [QEMU-NBD] [CACHE] [AIO]     # qemu-nbd writeback threads; needs strace
 
-strace holds each fdatasync back for a second. A forced write that is answered sooner after it was sent is
-not durable: no fdatasync that began after it can have ended. NBD's protocol: NetworkBlockDevice/nbd,
-doc/proto.md. QEMU with aio=io_uring writes with RWF_DSYNC instead, which strace does not hold back.
+strace holds each fdatasync back for a second. A forced write that is answered sooner after it was
+sent is not durable: no fdatasync that began after it can have ended. QEMU with aio=io_uring writes
+with RWF_DSYNC instead, which strace does not hold back. NBD's protocol: NetworkBlockDevice/nbd,
+doc/proto.md.
 """
+
+from __future__ import annotations
 
 import socket
 import struct
@@ -20,7 +23,7 @@ HELD_MS, BLOCK_BYTES, SPACING_S, WRITES = 1000, 4096, 0.03, 6
 WRITE, FLAG_FUA = 1, 1
 
 
-def connected(path):
+def connected(path: Path) -> socket.socket:
     """A connection to the server's default export, once it listens."""
     for _ in range(200):
         nbd = socket.socket(socket.AF_UNIX)
@@ -36,7 +39,8 @@ def connected(path):
     sys.exit("qemu-nbd does not listen after 10 s")
 
 
-def taken(nbd, size):
+def taken(nbd: socket.socket, size: int) -> bytes:
+    """The next bytes from the server."""
     data = b""
     while len(data) < size:
         piece = nbd.recv(size - len(data))
@@ -46,7 +50,8 @@ def taken(nbd, size):
     return data
 
 
-def main():
+def main() -> None:
+    """Send forced writes, and time their answers."""
     qemu, cache, aio = [*sys.argv[1:], *("qemu-nbd", "writeback", "threads")[len(sys.argv) - 1 :]]
     folder = Path(tempfile.mkdtemp())
     image, listening = folder / "image", folder / "socket"

@@ -55,7 +55,7 @@ REFUSED = {
     ),
     "an unknown axis": (
         (f"--cell={IN_QUICK}", "--axis=logbais=throughput"),
-        "--axis: no axis is called 'logbais'; there are transport, nfs_export,",
+        "--axis: no axis is called 'logbais'; there are transport, image,",
     ),
     "an unknown choice": (
         (f"--cell={IN_QUICK}", "--axis=recordsize=record4k"),

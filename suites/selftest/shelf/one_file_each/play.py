@@ -144,7 +144,7 @@ class _Lab:
     def network(self) -> _Lab:
         return self
 
-    def start_nas(self, *, console_log: Path, disks: tuple[Any, ...]) -> _Guest:
+    def start_nas(self, *, console_log: Path, disks: tuple[Any, ...], port_socket: None) -> _Guest:
         return self._started(_Guest("nas", tuple(disk.serial for disk in disks)))
 
     def client_spec(self, console_log: Path, ledger_socket: Path, preload: str) -> str:

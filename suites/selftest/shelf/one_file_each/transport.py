@@ -12,7 +12,7 @@ from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.guarantee import Guarantee
 
 
-class Dummy:
+class Dummy(Transport):
     """Every script is one word, so that whoever runs it can be seen to."""
 
     traits = Traits(ports=(12345,))
