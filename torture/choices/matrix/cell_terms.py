@@ -19,6 +19,7 @@ from torture.choices.matrix.cells import (
     DISKS,
     FATE,
     LAYOUT,
+    NAS_LINK,
     NFS_EXPORT,
     SETTINGS,
     SLOG,
@@ -98,7 +99,9 @@ def guarantee_of(cell: Cell) -> Guarantee:
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
     both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
     """
-    return _guarantee_of(cell, acknowledged_sync_of(cell))
+    honest = _guarantee_of(cell, acknowledged_sync_of(cell))
+    is_full = cell[NAS_LINK].fills_pool and honest is Guarantee.SAFE
+    return Guarantee.MAY_GO_OFFLINE if is_full else honest
 
 
 def content_is_safe_in(cell: Cell) -> bool:
@@ -208,4 +211,5 @@ def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
         repeats_requests=traits.repeats_requests,
         client_lives=cell[FATE] is Fate.NAS_ONLY,
         is_replay=is_replay,
+        is_pool_full=cell[NAS_LINK].fills_pool,
     )

@@ -7,12 +7,15 @@ src/PVE/QemuServer/Drive.pm and Blockdev.pm; its QEMU's debian/patches/pve/0001)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
-from torture.facts.axes.setting import setting_axis
+from torture.facts.axes.setting import Rule, setting_axis
 from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Image(StrEnum):
@@ -109,6 +112,7 @@ _FILES, _LUNS, _LIBVIRT = (
     )
 )  # fmt: skip
 _NO_FLUSH = frozenset({Sweep.HYPERVISOR_WITHOUT_FLUSHES})
+_NONE = frozenset[Sweep]()
 _DIRECTSYNC = frozenset({Sweep.LIBNFS_DIRECTSYNC})
 
 
@@ -151,152 +155,124 @@ def _of_clients(chosen: Chosen) -> str | None:
     return _without_hypervisor(chosen)
 
 
-IMAGE: Axis[Image] = setting_axis(
+Row = tuple[str, str, frozenset[Sweep]]
+"""A choice's words, its explanation, and the sweeps that it joins."""
+
+
+def _axis(
+    field: str, *, title: str, place: int, rows: Mapping[E, Row], inapplicable: Rule
+) -> Axis[E]:
+    """The axis of these choices, the first of which is the default."""
+    default, *others = (
+        Choice(name=value.value, value=value, words=words, explained=explained, joins=joins)
+        for value, (words, explained, joins) in rows.items()
+    )
+    return setting_axis(
+        field,
+        title=title,
+        place=place,
+        default=default,
+        others=tuple(others),
+        inapplicable=inapplicable,
+        joins=default.joins,
+    )
+
+
+IMAGE = _axis(
     "image",
     title="VM's image",
     place=11,
-    default=Choice(name=Image.NONE, value=Image.NONE, words="no hypervisor's image"),
-    others=(
-        Choice(
-            name=Image.RAW,
-            value=Image.RAW,
-            words="raw image",
-            explained="a hypervisor mounts or logs in, and QEMU opens a raw file or the LUN there",
-            joins=HYPERVISOR_SWEEPS,
-        ),
-        Choice(
-            name=Image.QCOW2,
-            value=Image.QCOW2,
-            words="qcow2 image",
-            explained="the same with qcow2",
-            joins=_FILES | _LIBVIRT,
-        ),
-        Choice(
-            name=Image.QCOW2_PREALLOCATED,
-            value=Image.QCOW2_PREALLOCATED,
-            words="qcow2 image, preallocated metadata",
-            explained="as Proxmox VE makes it in its GUI",
-        ),
-        Choice(
-            name=Image.LVM,
-            value=Image.LVM,
-            words="logical volume",
-            explained="on the LUN",
-            joins=_LUNS,
-        ),
-    ),
     inapplicable=_of_image,
-    joins=EVERY_SWEEP - HYPERVISOR_SWEEPS,
+    rows={
+        Image.NONE: ("no hypervisor's image", "", EVERY_SWEEP - HYPERVISOR_SWEEPS),
+        Image.RAW: (
+            "raw image",
+            "a hypervisor mounts or logs in, and QEMU opens a raw file or the LUN there",
+            HYPERVISOR_SWEEPS,
+        ),
+        Image.QCOW2: ("qcow2 image", "the same with qcow2", _FILES | _LIBVIRT),
+        Image.QCOW2_PREALLOCATED: (
+            "qcow2 image, preallocated metadata",
+            "as Proxmox VE makes it in its GUI",
+            _NONE,
+        ),
+        Image.LVM: ("logical volume", "on the LUN", _LUNS),
+    },
 )
-
-CACHE: Axis[Cache] = setting_axis(
+CACHE = _axis(
     "cache",
     title="cache mode",
     place=12,
-    default=Choice(name=Cache.NONE, value=Cache.NONE, words="cache=none"),
-    others=(
-        Choice(
-            name=Cache.WRITEBACK,
-            value=Cache.WRITEBACK,
-            words="cache=writeback",
-            explained="through the hypervisor's page cache",
-            joins=_FILES | _LIBVIRT,
-        ),
-        Choice(name=Cache.WRITETHROUGH, value=Cache.WRITETHROUGH, words="cache=writethrough"),
-        Choice(
-            name=Cache.DIRECTSYNC,
-            value=Cache.DIRECTSYNC,
-            words="cache=directsync",
-            explained="a flush after each write, by QEMU",
-            joins=_DIRECTSYNC,
-        ),
-        Choice(
-            name=Cache.UNSAFE,
-            value=Cache.UNSAFE,
-            words="cache=unsafe",
-            explained="through the page cache, and flushes end at the hypervisor",
-        ),
-        Choice(
-            name=Cache.NOFLUSH,
-            value=Cache.NOFLUSH,
-            words="direct writes, no flush",
-            explained="flushes end at the hypervisor, as XenServer's and ESXi's (VMFS) do",
-            joins=_NO_FLUSH,
-        ),
-    ),
     inapplicable=_of_cache,
-    joins=EVERY_SWEEP - _LIBVIRT - _NO_FLUSH - _DIRECTSYNC,
+    rows={
+        Cache.NONE: ("cache=none", "", EVERY_SWEEP - _LIBVIRT - _NO_FLUSH - _DIRECTSYNC),
+        Cache.WRITEBACK: (
+            "cache=writeback",
+            "through the hypervisor's page cache",
+            _FILES | _LIBVIRT,
+        ),
+        Cache.WRITETHROUGH: ("cache=writethrough", "", _NONE),
+        Cache.DIRECTSYNC: ("cache=directsync", "a flush after each write, by QEMU", _DIRECTSYNC),
+        Cache.UNSAFE: (
+            "cache=unsafe",
+            "through the page cache, and flushes end at the hypervisor",
+            _NONE,
+        ),
+        Cache.NOFLUSH: (
+            "direct writes, no flush",
+            "flushes end at the hypervisor, as XenServer's and ESXi's (VMFS) do",
+            _NO_FLUSH,
+        ),
+    },
 )
-
-AIO: Axis[Aio] = setting_axis(
+AIO = _axis(
     "aio",
     title="QEMU's aio",
     place=13,
-    default=Choice(name=Aio.IO_URING, value=Aio.IO_URING, words="aio=io_uring"),
-    others=(
-        Choice(
-            name=Aio.THREADS,
-            value=Aio.THREADS,
-            words="aio=threads",
-            explained="libvirt's",
-            joins=_LIBVIRT,
-        ),
-        Choice(name=Aio.NATIVE, value=Aio.NATIVE, words="aio=native"),
-    ),
     inapplicable=_of_aio,
-    joins=EVERY_SWEEP - _LIBVIRT,
+    rows={
+        Aio.IO_URING: ("aio=io_uring", "", EVERY_SWEEP - _LIBVIRT),
+        Aio.THREADS: ("aio=threads", "libvirt's", _LIBVIRT),
+        Aio.NATIVE: ("aio=native", "", _NONE),
+    },
 )
-
-BUS: Axis[Bus] = setting_axis(
+BUS = _axis(
     "bus",
     title="VM's disk",
     place=14,
-    default=Choice(name=Bus.FUA, value=Bus.FUA, words="disk with forced writes"),
-    others=(
-        Choice(
-            name=Bus.FLUSHES,
-            value=Bus.FLUSHES,
-            words="disk without forced writes",
-            explained="virtio-blk; the default is virtio-scsi of machine types from 10.1 on",
-        ),
-    ),
     inapplicable=_of_bus,
+    rows={
+        Bus.FUA: ("disk with forced writes", "", EVERY_SWEEP),
+        Bus.FLUSHES: (
+            "disk without forced writes",
+            "virtio-blk; the default is virtio-scsi of machine types from 10.1 on",
+            _NONE,
+        ),
+    },
 )
-
-LOCKS: Axis[Locks] = setting_axis(
+LOCKS = _axis(
     "locks",
     title="QEMU's locks",
     place=16,
-    default=Choice(name=Locks.UNLOCKED, value=Locks.UNLOCKED, words="image not locked"),
-    others=(
-        Choice(
-            name=Locks.LOCKED,
-            value=Locks.LOCKED,
-            words="image locked",
-            explained="by QEMU, over NFSv4: libvirt's default",
-            joins=_LIBVIRT,
-        ),
-    ),
     inapplicable=_of_clients,
-    joins=EVERY_SWEEP - _LIBVIRT,
+    rows={
+        Locks.UNLOCKED: ("image not locked", "", EVERY_SWEEP - _LIBVIRT),
+        Locks.LOCKED: ("image locked", "by QEMU, over NFSv4: libvirt's default", _LIBVIRT),
+    },
 )
-
-CLIENTS: Axis[Clients] = setting_axis(
+CLIENTS = _axis(
     "clients",
     title="NFSv4 clients",
     place=17,
-    default=Choice(
-        name=Clients.REMEMBERED, value=Clients.REMEMBERED, words="server remembers its clients"
-    ),
-    others=(
-        Choice(
-            name=Clients.FORGOTTEN,
-            value=Clients.FORGOTTEN,
-            words="server forgets its clients",
-            explained="its records of them are not on the pool",
-        ),
-    ),
     inapplicable=_of_clients,
+    rows={
+        Clients.REMEMBERED: ("server remembers its clients", "", EVERY_SWEEP),
+        Clients.FORGOTTEN: (
+            "server forgets its clients",
+            "its records of them are not on the pool",
+            _NONE,
+        ),
+    },
 )
 
 _QEMUS = (Qemu("10.0", "client_hypervisor"), Qemu("11.1", "client_qemu11"))

@@ -163,12 +163,14 @@ class Interruption(NamedTuple):
     """Whether the target or file server ends and starts again; else the link fails."""
     is_handover: bool = False
     """Whether another NAS imports the pool and takes the address; it lasts as long as that takes."""
+    fills_pool: bool = False
+    """Whether the pool has no space left from then on, until an operator frees some after the cut."""
 
 
 def _only_where_a_target_can(chosen: Chosen) -> str | None:
     transport, interruption = chosen["transport"], chosen["nas_link"].value
     traits = transport.value.traits
-    if traits.is_local and interruption != Interruption():
+    if traits.is_local and not (interruption.fills_pool or interruption == Interruption()):
         return f"needs a link, and {transport.name!r} has none"
     if interruption.is_of_target and not traits.target_scripts:
         return f"needs a target that restarts by itself, and {transport.name!r} has none"
@@ -201,6 +203,12 @@ NAS_LINK = setting_axis(
             "a standby takes over",
             "it exports the pool amid the load, a standby with the same disks imports it and "
             "takes its address, and the cut comes later",
+        ),
+        _choice(
+            "poolfull",
+            Interruption(fills_pool=True),
+            "a pool that fills",
+            "it has no space left amid the load, and an operator frees some after the cut",
         ),
     ),
     inapplicable=_only_where_a_target_can,

@@ -187,6 +187,23 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     )
 
 
+FILL = f"""set -eu
+zfs create -o canmount=off {POOL}/fill
+reserved=0
+for left_kib in 16384 4096 1024 256 64 16; do
+    more=$(($(zfs get -Hp -o value available {POOL}) - left_kib * 1024))
+    test $more -gt 0 || continue
+    zfs set refreservation=$((reserved + more)) {POOL}/fill && reserved=$((reserved + more))
+done
+test $reserved -gt 0
+"""
+"""Shell: another dataset reserves what is left (zfsprops(7)), by ever smaller steps, as the load writes
+on. A write then fails as in a full pool, by the same accounting (OpenZFS module/zfs/dsl_dir.c,
+`dsl_dir_tempreserve_impl`)."""
+FREE = f"zfs destroy {POOL}/fill"
+"""Shell: an operator makes room again."""
+
+
 def whole_on(cell: Cell) -> tuple[str, ...]:
     """The disks that each hold a whole copy of a block at one place; none where blocks are split."""
     administration = cell[ADMINISTRATION]

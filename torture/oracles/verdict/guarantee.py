@@ -129,6 +129,8 @@ class Terms:
     """Whether the client lives through the cut, and the host ends its load afterwards."""
     is_replay: bool = False
     """Whether the trial is a replay of an earlier trial's disks: no client ran in it."""
+    is_pool_full: bool = False
+    """Whether the pool had no space left before the cut: writers may fail without any cut."""
 
 
 ROLLBACK_MS_MAX = 15_000

@@ -384,7 +384,7 @@ def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> tuple[Verdi
     if not any(load.keeps_ledger for load in loads):
         return None, ""
     hello, _ = answer_of(lambda: whole_ledger(evidence, terms))
-    failed = failed_writers(evidence.ledger)
+    failed = failed_writers(evidence.ledger, before_cut=terms.is_pool_full)
     if hello is None or not failed.count:
         return None, ""
     if failed.is_offline:

@@ -163,7 +163,9 @@ def _nearest_rank(ascending: Sequence[float], share: float) -> float | None:
     return round(ascending[max(0, math.ceil(share * len(ascending)) - 1)], 3)
 
 
-_OFFLINE = frozenset({errno.EIO, errno.EROFS, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV})
+_OFFLINE = frozenset(
+    {errno.EIO, errno.EROFS, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV, errno.ENOSPC}
+)
 """The errors of a call whose disk is gone, or whose filesystem shut itself down."""
 
 
@@ -194,11 +196,11 @@ class FailedWriters:
         return f"{self.count} of {self.of} writers failed for good: {how}"
 
 
-def failed_writers(ledger: Ledger) -> FailedWriters:
-    """The ledger's writers whose last event failed after the first cut."""
+def failed_writers(ledger: Ledger, *, before_cut: bool = False) -> FailedWriters:
+    """The ledger's writers whose last event failed after the first cut; or `before_cut`, too."""
     writer_of: dict[int, int] = {}
     last: dict[int, Failed | None] = {}
-    is_cut = False
+    is_cut = before_cut
     for event in ledger.events:
         match event:
             case Cut():

@@ -29,6 +29,15 @@ def let_load_run(plan: CutPlan, shelf: Shelf, loads: Loads) -> None:
         loads.raise_if_over()
 
 
+def wait_in_full_pool(plan: CutPlan, shelf: Shelf, loads: Loads) -> bool:
+    """Return after the planned time; a load may have ended, as its disk takes no more writes."""
+    end = time.monotonic() + plan.after_ms / 1000
+    while (left_s := end - time.monotonic()) > 0:
+        time.sleep(min(left_s, _LOAD_POLL_S))
+        shelf.require_room()
+    return not loads.are_over
+
+
 def wait_for_moment(plan: CutPlan, shelf: Shelf, loads: Loads, nas: Machine) -> bool:
     """Return at the planned moment; the load began with its first acknowledgement.
 

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from torture.choices.matrix.cells import NAS_LINK
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
+from torture.facts.axes.setting import Interruption
 from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import OUTAGE, Outage
 from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.machines.nas import pool
 from torture.trials.trial.loads import Loads
-from torture.trials.trial.setup import plant, wait_for_disks
+from torture.trials.trial.setup import plant, run_script, wait_for_disks
 from torture.trials.trial.shared.machines import Machines, Trial
 from torture.trials.trial.shared.resident import EvidenceWriter, must_not_hang, storage_must
 
@@ -119,10 +120,14 @@ def fail_link(
     pull, and `StorageFailed` where the handover fails.
     """
     interruption = trial.cell[NAS_LINK]
-    if not interruption.length_s and not interruption.is_handover:
+    if interruption == Interruption():
         return None, nas
     drawn = random.Random(f"link fails/{trial.spec.seed}")
     time.sleep(drawn.uniform(*_BEGINS_MS) / 1000)
+    if interruption.fills_pool:
+        run_script(nas, pool.FILL, deadline_s=_SCRIPT_DEADLINE_S)
+        full_ms = round(trial.clock_ms(), 3)
+        return LinkFailure(down_ms=full_ms, up_ms=full_ms, has_other_path=False), nas
     _switch(trial, machines, nas, is_up=False)
     down_ms = trial.clock_ms()
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torture.choices.experiments.damage import SPOILERS, Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.cells import ADMINISTRATION
+from torture.choices.matrix.cells import ADMINISTRATION, NAS_LINK
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Completed, Step
@@ -92,6 +92,8 @@ def bring_nas_back(
             import_deadline_s = trial.fault.import_patience_s or import_deadline_s
         if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
             return None
+        if trial.cell[NAS_LINK].fills_pool and not again:
+            storage_must(nas, "the pool stays full", pool.FREE, deadline_s=_STATUS_DEADLINE_S)
         observe_status(evidence, nas, zfs)
         state, administration = Step.ADMINISTRATION_STATE, trial.cell[ADMINISTRATION]
         ask(administration, evidence, nas, state, zfs=zfs)

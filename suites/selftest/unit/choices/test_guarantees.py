@@ -157,6 +157,19 @@ def test_a_hypervisor_has_the_guarantee_of_theory(name: str, sync: Sync, fate: F
 
 
 @pytest.mark.parametrize(
+    ("name", "guarantee"),
+    [
+        ("iscsi-standard-noslog-ext4-poolfull-bothdie", Guarantee.MAY_GO_OFFLINE),
+        ("iscsi-standard-noslog-ext4-poolfull-nasonly", Guarantee.LOSES),
+        ("nfs4-qcow2-standard-noslog-ext4-poolfull-nasonly", Guarantee.MAY_GO_OFFLINE),
+        ("local-disabled-noslog-ext4-poolfull-bothdie", Guarantee.ROLLS_BACK),
+    ],
+)
+def test_a_full_pool_may_end_a_vm_and_loses_nothing(name: str, guarantee: Guarantee) -> None:
+    assert guarantee_of(Cell.parse(name)) is guarantee
+
+
+@pytest.mark.parametrize(
     ("name", "loses"),
     [
         ("nfs4-rawimage-unsafe-always-noslog-ext4-bothdie", True),

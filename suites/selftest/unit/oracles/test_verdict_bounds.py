@@ -293,6 +293,9 @@ def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
     assert "1 of 2 writers failed for good: errno 5 in fsync" in alive.reasons
     before = (*events[:-1], *failed, events[-1])
     assert judge(evidence(ledger=Ledger(events=before))).verdict is Verdict.INTACT
+    full = evidence(ledger=Ledger(events=before))
+    full = replace(full, spec={"cell": "iscsi-standard-noslog-btrfs-poolfull-bothdie", "seed": 1})
+    assert judge(full).verdict is Verdict.OFFLINE, "its disk was dead before the cut"
 
 
 def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:

@@ -225,6 +225,8 @@ def test_a_walked_administration_is_recorded_to_its_end() -> None:
         ("nvme_tcp-standard-plp-btrfs-bothdie", ""),
         ("iscsi-standard-noslog-raidz1-expand-btrfs-bothdie", ""),
         ("iscsi-standard-noslog-rewind-btrfs-bothdie", "more than an import"),
+        ("nfs4-qcow2-standard-noslog-ext4-bothdie", "hypervisor's image"),
+        ("local-standard-noslog-ext4-bothdie", ""),
     ],
 )
 def test_cells_that_are_not_walked_say_why(name: str, word: str) -> None:

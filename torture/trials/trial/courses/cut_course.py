@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from torture.choices.matrix.cells import FATE
+from torture.choices.matrix.cells import FATE, NAS_LINK
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
@@ -18,7 +18,7 @@ from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.cut import KeptCut, keep_cut, keep_return, keep_second_cut
 from torture.trials.trial.loads import Loads
-from torture.trials.trial.moment import wait_for_moment
+from torture.trials.trial.moment import wait_for_moment, wait_in_full_pool
 from torture.trials.trial.outage import fail_link, keep_outage
 from torture.trials.trial.own_root import keep_loss_of_root
 from torture.trials.trial.prepared_machines import ready_machines
@@ -72,11 +72,12 @@ def cut_and_recover(
         dies_too = trial.cell[FATE] is Fate.BOTH_DIE and client is not nas
         dying = (nas, client) if dies_too else (nas,)
         shelf.halt_with_freeze(*dying)
-        hit = (
-            wait_for_moment(plan.cut, shelf, loads, nas)
-            if plan.administration is None
-            else administer(trial, shelf, evidence, loads, nas, zfs=machines.lab.zfs)
-        )
+        if trial.cell[NAS_LINK].fills_pool:
+            hit = wait_in_full_pool(plan.cut, shelf, loads)
+        elif plan.administration is None:
+            hit = wait_for_moment(plan.cut, shelf, loads, nas)
+        else:
+            hit = administer(trial, shelf, evidence, loads, nas, zfs=machines.lab.zfs)
     with evidence.stage("cut"):
         cut = machines.cut(dying)
         kept = keep_cut(
