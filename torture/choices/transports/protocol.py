@@ -80,7 +80,7 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VmImage:
-    """An image that a hypervisor in the guest opens, on what the guest attached: scripts run there."""
+    """An image that a hypervisor opens on the guest's attached storage; all scripts run in the guest."""
 
     make_script: str
     """Shell, once, before it is opened for the first time."""

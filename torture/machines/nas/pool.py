@@ -197,9 +197,9 @@ for left_kib in 16384 4096 1024 256 64 16; do
 done
 test $reserved -gt 0
 """
-"""Shell: another dataset reserves what is left (zfsprops(7)), by ever smaller steps, as the load writes
-on. A write then fails as in a full pool, by the same accounting (OpenZFS module/zfs/dsl_dir.c,
-`dsl_dir_tempreserve_impl`)."""
+"""Shell: another dataset reserves all space that is left (zfsprops(7)), in ever smaller steps, as the
+load writes on. A write then fails as in a full pool, by the same accounting (OpenZFS
+module/zfs/dsl_dir.c, `dsl_dir_tempreserve_impl`)."""
 FREE = f"zfs destroy {POOL}/fill"
 """Shell: an operator makes room again."""
 

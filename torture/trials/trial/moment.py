@@ -20,22 +20,17 @@ _WARM_UP_DEADLINE_S = 30
 _LOAD_POLL_S = 1.0
 
 
-def let_load_run(plan: CutPlan, shelf: Shelf, loads: Loads) -> None:
-    """Return after the planned time; raises `HarnessError` when a load ends or the room does."""
+def let_load_run(plan: CutPlan, shelf: Shelf, loads: Loads, *, may_end: bool = False) -> None:
+    """Return after the planned time; raises `HarnessError` when the room ends, or a load.
+
+    A load may end where its disk takes no more writes.
+    """
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
         shelf.require_room()
-        loads.raise_if_over()
-
-
-def wait_in_full_pool(plan: CutPlan, shelf: Shelf, loads: Loads) -> bool:
-    """Return after the planned time; a load may have ended, as its disk takes no more writes."""
-    end = time.monotonic() + plan.after_ms / 1000
-    while (left_s := end - time.monotonic()) > 0:
-        time.sleep(min(left_s, _LOAD_POLL_S))
-        shelf.require_room()
-    return not loads.are_over
+        if not may_end:
+            loads.raise_if_over()
 
 
 def wait_for_moment(plan: CutPlan, shelf: Shelf, loads: Loads, nas: Machine) -> bool:

@@ -18,7 +18,7 @@ from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.cut import KeptCut, keep_cut, keep_return, keep_second_cut
 from torture.trials.trial.loads import Loads
-from torture.trials.trial.moment import wait_for_moment, wait_in_full_pool
+from torture.trials.trial.moment import let_load_run, wait_for_moment
 from torture.trials.trial.outage import fail_link, keep_outage
 from torture.trials.trial.own_root import keep_loss_of_root
 from torture.trials.trial.prepared_machines import ready_machines
@@ -73,7 +73,8 @@ def cut_and_recover(
         dying = (nas, client) if dies_too else (nas,)
         shelf.halt_with_freeze(*dying)
         if trial.cell[NAS_LINK].fills_pool:
-            hit = wait_in_full_pool(plan.cut, shelf, loads)
+            let_load_run(plan.cut, shelf, loads, may_end=True)
+            hit = not loads.are_over
         elif plan.administration is None:
             hit = wait_for_moment(plan.cut, shelf, loads, nas)
         else:
