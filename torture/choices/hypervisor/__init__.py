@@ -47,6 +47,8 @@ _LVM = "--config 'activation { udev_sync = 0 udev_rules = 0 }'"
 """Nodes come from LVM itself: the guest has no rules of udev for them."""
 _O_DIRECT = "040000"
 _OF_IO_URING = "luring_co_submit"
+_VERSION = "qemu-nbd --version | sed -nE 's/^qemu-nbd ([0-9.]+).*/\\1/p'"
+_OWN_VERSION = f"echo hypervisor_qemu=$({_VERSION})\n"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,6 +142,7 @@ class Hypervisor(Transport):
                 proofs=self._proofs(str(place)),
             ),
             detach_script=self._detach_script(held),
+            advertised_script=f"echo $({_OWN_VERSION}{held.advertised_script})\n",
             device=_DEVICES[self.bus],
             has_write_cache=not is_written_through,
         )
@@ -279,7 +282,7 @@ if grep -q {_OF_IO_URING} {_TRACE}; then echo {Aio.IO_URING}
 elif grep -qF '[aio]' /proc/$(cat {_PID})/maps; then echo {Aio.NATIVE}
 else echo {Aio.THREADS}
 fi"""
-        of_version = "qemu-nbd --version | sed -nE 's/^qemu-nbd ([0-9]+\\.[0-9]+).*/\\1/p'"
+        of_version = f"{_VERSION} | cut -d. -f-2"
         return {
             "QEMU of the hypervisor": (of_version, self.qemu.version),
             "O_DIRECT of the image": (of_image, str(int(self.cache.is_direct))),

@@ -37,7 +37,7 @@ from torture.records.record.run_document import RunLayout
 from torture.records.tasks import drawn_origins
 from torture.shell import QUEUE
 
-_OF_PROTOCOL = re.compile(r"(nvme|smb)_[a-z_]+")
+_OF_PROTOCOL = re.compile(r"(nvme|smb|hypervisor)_[a-z_]+")
 
 MOUNT = (
     "vers",

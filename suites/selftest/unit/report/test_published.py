@@ -200,6 +200,7 @@ def test_readme_says_how_many_safe_settings_were_walked(store: Store) -> None:
 _MISSED = {
     "sector-torn": "an old sector in a flushed write",
     "log-dies-early": "a SLOG that dies 5 ms before the cut",
+    "hypervisor-flush-dropped": "a hypervisor that drops its flushes",
 }
 
 

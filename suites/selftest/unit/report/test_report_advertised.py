@@ -53,6 +53,10 @@ def test_the_promises_of_a_protocol_are_read_and_nothing_else() -> None:
     line = "nvme_vwc=1 nvme_nawupf_bytes=16384 smb_persistent_handles=0 fua=1 nvme_= nvme_mdts="
     read = {"nvme_vwc": "1", "nvme_nawupf_bytes": "16384", "smb_persistent_handles": "0"}
     assert parse_protocol(line) == read
+    assert parse_protocol("hypervisor_qemu=10.0.13 nvme_vwc=1") == {
+        "hypervisor_qemu": "10.0.13",
+        "nvme_vwc": "1",
+    }
     assert parse_protocol("Traceback (most recent call last):") == {}
 
 
