@@ -1,21 +1,23 @@
 """Axes of a hypervisor between the NAS and its VM: the image, the cache mode, and QEMU's engine.
 
 The client mounts the NAS's export or logs in to its LUN with its own kernel. QEMU's block layer opens an
-image there, and the VM's disk is that image. Each default is Proxmox VE's (qemu-server,
-src/PVE/QemuServer/Drive.pm and Blockdev.pm; its QEMU's debian/patches/pve/0001).
+image there, and the VM's disk is that image. `hypervisor.toml` has the choices' words and sweeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import Rule, setting_axis
-from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
-E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 
 
 class Image(StrEnum):
@@ -105,15 +107,10 @@ class Qemu(NamedTuple):
     image: str
 
 
-_FILES, _LUNS, _LIBVIRT = (
-    frozenset({sweep})
-    for sweep in (
-        Sweep.HYPERVISOR_ON_FILES, Sweep.HYPERVISOR_ON_LUNS, Sweep.HYPERVISOR_OF_LIBVIRT,
-    )
-)  # fmt: skip
-_NO_FLUSH = frozenset({Sweep.HYPERVISOR_WITHOUT_FLUSHES})
-_NONE = frozenset[Sweep]()
-_DIRECTSYNC = frozenset({Sweep.LIBNFS_DIRECTSYNC})
+_QEMUS = {
+    "qemu100": Qemu("10.0", "client_hypervisor"),
+    "qemu111": Qemu("11.1", "client_qemu11"),
+}
 
 
 def _without_hypervisor(chosen: Chosen) -> str | None:
@@ -155,154 +152,45 @@ def _of_clients(chosen: Chosen) -> str | None:
     return _without_hypervisor(chosen)
 
 
-Row = tuple[str, str, frozenset[Sweep]]
-"""A choice's words, its explanation, and the sweeps that it joins."""
-
-
-def _axis(
-    field: str, *, title: str, place: int, rows: Mapping[E, Row], inapplicable: Rule
-) -> Axis[E]:
-    """The axis of these choices, the first of which is the default."""
-    default, *others = (
-        Choice(name=value.value, value=value, words=words, explained=explained, joins=joins)
-        for value, (words, explained, joins) in rows.items()
-    )
-    return setting_axis(
-        field,
-        title=title,
-        place=place,
-        default=default,
-        others=tuple(others),
-        inapplicable=inapplicable,
-        joins=default.joins,
-    )
-
-
-IMAGE = _axis(
-    "image",
-    title="VM's image",
-    place=11,
-    inapplicable=_of_image,
-    rows={
-        Image.NONE: ("no hypervisor's image", "", EVERY_SWEEP - HYPERVISOR_SWEEPS),
-        Image.RAW: (
-            "raw image",
-            "a hypervisor mounts or logs in, and QEMU opens a raw file or the LUN there",
-            HYPERVISOR_SWEEPS,
-        ),
-        Image.QCOW2: ("qcow2 image", "the same with qcow2", _FILES | _LIBVIRT),
-        Image.QCOW2_PREALLOCATED: (
-            "qcow2 image, preallocated metadata",
-            "as Proxmox VE makes it in its GUI",
-            _NONE,
-        ),
-        Image.LVM: ("logical volume", "on the LUN", _LUNS),
-    },
-)
-CACHE = _axis(
-    "cache",
-    title="cache mode",
-    place=12,
-    inapplicable=_of_cache,
-    rows={
-        Cache.NONE: ("cache=none", "", EVERY_SWEEP - _LIBVIRT - _NO_FLUSH - _DIRECTSYNC),
-        Cache.WRITEBACK: (
-            "cache=writeback",
-            "through the hypervisor's page cache",
-            _FILES | _LIBVIRT,
-        ),
-        Cache.WRITETHROUGH: ("cache=writethrough", "", _NONE),
-        Cache.DIRECTSYNC: ("cache=directsync", "a flush after each write, by QEMU", _DIRECTSYNC),
-        Cache.UNSAFE: (
-            "cache=unsafe",
-            "through the page cache, and flushes end at the hypervisor",
-            _NONE,
-        ),
-        Cache.NOFLUSH: (
-            "direct writes, no flush",
-            "flushes end at the hypervisor, as XenServer's and ESXi's (VMFS) do",
-            _NO_FLUSH,
-        ),
-    },
-)
-AIO = _axis(
-    "aio",
-    title="QEMU's aio",
-    place=13,
-    inapplicable=_of_aio,
-    rows={
-        Aio.IO_URING: ("aio=io_uring", "", EVERY_SWEEP - _LIBVIRT),
-        Aio.THREADS: ("aio=threads", "libvirt's", _LIBVIRT),
-        Aio.NATIVE: ("aio=native", "", _NONE),
-    },
-)
-BUS = _axis(
-    "bus",
-    title="VM's disk",
-    place=14,
-    inapplicable=_of_bus,
-    rows={
-        Bus.FUA: ("disk with forced writes", "", EVERY_SWEEP),
-        Bus.FLUSHES: (
-            "disk without forced writes",
-            "virtio-blk; the default is virtio-scsi of machine types from 10.1 on",
-            _NONE,
-        ),
-    },
-)
-LOCKS = _axis(
-    "locks",
-    title="QEMU's locks",
-    place=16,
-    inapplicable=_of_clients,
-    rows={
-        Locks.UNLOCKED: ("image not locked", "", EVERY_SWEEP - _LIBVIRT),
-        Locks.LOCKED: ("image locked", "by QEMU, over NFSv4: libvirt's default", _LIBVIRT),
-    },
-)
-CLIENTS = _axis(
-    "clients",
-    title="NFSv4 clients",
-    place=17,
-    inapplicable=_of_clients,
-    rows={
-        Clients.REMEMBERED: ("server remembers its clients", "", EVERY_SWEEP),
-        Clients.FORGOTTEN: (
-            "server forgets its clients",
-            "its records of them are not on the pool",
-            _NONE,
-        ),
-    },
-)
-
-_QEMUS = (Qemu("10.0", "client_hypervisor"), Qemu("11.1", "client_qemu11"))
-"""Debian 13's, and that of its backports."""
-_OF_QEMU = tuple(
-    Choice(
-        name=f"qemu{qemu.version.replace('.', '')}",
-        value=qemu,
-        words=f"QEMU {qemu.version}",
-        explained="Debian 13's" if qemu is _QEMUS[0] else "of Debian 13's backports",
-    )
-    for qemu in _QEMUS
-)
-
-
 def _of_own_image(chosen: Chosen) -> str | None:
     is_local = chosen["transport"].value.traits.is_local
-    if is_local and chosen["hypervisor"].value is not _QEMUS[0]:
+    if is_local and chosen["hypervisor"].value is not _QEMUS["qemu100"]:
         return "needs a client of its own image"
     return _without_hypervisor(chosen)
 
 
-QEMU: Axis[Qemu] = setting_axis(
-    "hypervisor",
-    title="hypervisor's QEMU",
-    place=18,
-    default=_OF_QEMU[0],
-    others=_OF_QEMU[1:],
-    inapplicable=_of_own_image,
-)
+def _axis(field: str, value_of: Callable[[str], T], inapplicable: Rule) -> Axis[T]:
+    """The axis of a table of choices."""
+    table = _TABLES[field]
+    default, *others = table["choices"]
+    return setting_axis(
+        field,
+        title=table["title"],
+        place=table["place"],
+        default=_choice(default, value_of),
+        others=tuple(_choice(row, value_of) for row in others),
+        inapplicable=inapplicable,
+        joins=EVERY_SWEEP - set(map(Sweep, default.get("leaves", ()))),
+    )
+
+
+def _choice(row: dict[str, Any], value_of: Callable[[str], T]) -> Choice[T]:
+    return Choice(
+        name=row["name"],
+        value=value_of(row["name"]),
+        words=row["words"],
+        explained=row.get("explained", ""),
+        joins=frozenset(map(Sweep, row.get("joins", ()))),
+    )
+
+
+IMAGE = _axis("image", Image, _of_image)
+CACHE = _axis("cache", Cache, _of_cache)
+AIO = _axis("aio", Aio, _of_aio)
+BUS = _axis("bus", Bus, _of_bus)
+LOCKS = _axis("locks", Locks, _of_clients)
+CLIENTS = _axis("clients", Clients, _of_clients)
+QEMU = _axis("hypervisor", _QEMUS.__getitem__, _of_own_image)
 QEMU_VERSIONS = {choice.value.version: choice.name for choice in QEMU.choices}
 """The names of its choices, by their versions."""
 AXES = (IMAGE, CACHE, AIO, BUS, LOCKS, CLIENTS, QEMU)
