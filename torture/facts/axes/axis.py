@@ -7,8 +7,7 @@ Cells are shown and chosen under today's names. Names with former words still pa
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -173,22 +172,12 @@ def frozen_name(parts: Iterable[tuple[int, str]]) -> str:
     """The name from which seeds derive: the parts of today's name, each with its place, as once."""
     words = {former.today: (former.place, word) for word, former in FORMER_NAMES.items()}
     frozen: list[tuple[int, str]] = []
-    for place, part in _joined(parts, words):
+    for place, part in parts:
         pieces = part.split("+")
         frozen += [words[piece] for piece in pieces if piece in words]
         if left := [piece for piece in pieces if piece not in words]:
             frozen.append((place, "+".join(left)))
-    return "-".join(part for _, part in sorted(frozen))
-
-
-def _joined(
-    parts: Iterable[tuple[int, str]], words: Mapping[str, tuple[int, str]]
-) -> Iterator[tuple[int, str]]:
-    """The parts; neighbours that were one word once are joined by a dash."""
-    left = deque(parts)
-    while left:
-        place, part = left.popleft()
-        pair = f"{part}-{left[0][1]}" if left else ""
-        if pair in words:
-            left.popleft()
-        yield place, pair if pair in words else part
+    name = "-".join(part for _, part in sorted(frozen))
+    for today in (pair for pair in words if "-" in pair):
+        name = name.replace(f"{today}-", f"{words[today][1]}-")
+    return name
