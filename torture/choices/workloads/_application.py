@@ -14,8 +14,7 @@ from torture.choices.workloads._guest_load import (
     guest_command,
     read_of,
 )
-from torture.choices.workloads.protocol import CLIENT_IMAGE, Place, Workload
-from torture.facts.axes.axis import Choice
+from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
 from torture.oracles.verdict.guarantee import Terms, UnreadableError
@@ -73,37 +72,3 @@ class ApplicationWorkload(GuestWorkload):
         if found.unchecked and not (findings.verdict and findings.verdict.is_loss):
             raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")
         return findings
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
-    """One way to run an application: a row of its table."""
-
-    name: str
-    words: str
-    guest_settings: Mapping[str, str]
-    """The settings of the module in the guest."""
-    durable: str
-    """The moment from which a commit is durable, with its source."""
-    source: str
-    has_one_order: bool = True
-
-
-def choices_of(
-    application: str, *settings: Setting, image: str = CLIENT_IMAGE
-) -> tuple[Choice[Workload], ...]:
-    """A workload for each setting of an application."""
-    return tuple(
-        Choice(
-            name=setting.name,
-            value=ApplicationWorkload(
-                name=setting.name,
-                application=application,
-                settings=setting.guest_settings,
-                has_one_order=setting.has_one_order,
-                image=image,
-            ),
-            words=setting.words,
-        )
-        for setting in settings
-    )
