@@ -40,6 +40,8 @@ _DEVICES = {Bus.FUA: "/dev/nbd0", Bus.FLUSHES: "/dev/vdb"}
 _PID, _TRACE = "/run/hypervisor.pid", "/run/hypervisor.trace"
 _ERRORS, _LOCKED_TRIES = "/run/hypervisor.err", 100
 """A lease of knfsd's is 90 s as it ships (Linux fs/nfsd/nfs4state.c)."""
+_ON_WIRE = {Cache.WRITEBACK: False} | {mode: True for mode in Cache if mode.is_direct}
+"""Of `unsafe` and `writethrough` the server may see single pages alone, which Linux sends stable."""
 _METADATA_MIB = 32
 """The part of a LUN that an image's metadata, or LVM's, may take."""
 _GROUP = "vm"
@@ -140,6 +142,7 @@ class Hypervisor(Transport):
                 check=("sh", "-c", self._check_script(str(place))),
                 open_script=self._open_script(str(place)),
                 proofs=self._proofs(str(place)),
+                is_stable_on_wire=_ON_WIRE.get(self.cache),
             ),
             detach_script=self._detach_script(held),
             advertised_script=f"echo $({_OWN_VERSION}{held.advertised_script})\n",

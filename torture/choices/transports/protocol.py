@@ -90,6 +90,8 @@ class VmImage:
     """Shell: return once the VM's disk is there."""
     proofs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Shell that prints a line, and the line where the hypervisor opened it as the cell wants."""
+    is_stable_on_wire: bool | None = None
+    """Whether an NFS server calls each of its writes stable; None where that tells no mode."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,7 +41,7 @@ from torture.oracles.audit.invariants import Audit
 from torture.trials.plan.trial_plan import SecondCut
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.loads import Loads
-from torture.trials.trial.promises.client_requests import completions_before
+from torture.trials.trial.promises.client_requests import completions_before, unlike_on_wire
 from torture.trials.trial.promises.proof import not_in_effect
 from torture.trials.trial.recovery import NasBack
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
@@ -172,7 +172,10 @@ def keep_cut(
         plan=trial.plan.cut.as_json(),
         hit=hit,
         link=link,
-        not_in_effect=_unexplained(not_in_effect, found.layout_changes),
+        not_in_effect=(
+            *_unexplained(not_in_effect, found.layout_changes),
+            *unlike_on_wire(trial),
+        ),
         marks=len(marks),
         acknowledged=acknowledged,
         confirmed=confirmed,

@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
@@ -42,6 +42,7 @@ from torture.trials.trial.promises.client_requests import (
     completions_before,
     keep_verifiers,
     listen_on_wire,
+    unlike_on_wire,
 )
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.shared import resident
@@ -198,6 +199,43 @@ def test_nothing_is_kept_where_one_life_shows_none(
     tmp_path: Path, of: str, before: list[str], after: list[str]
 ) -> None:
     assert _kept(tmp_path, cell=of, before=before, after=after) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "stable", "unlike"),
+    [
+        ("rawimage", [True, True], ()),
+        (
+            "rawimage",
+            [True, False],
+            ("under the load: 1 of 2 requests on the wire are stable, not all",),
+        ),
+        (
+            "qcow2-noflush",
+            [False],
+            ("under the load: 0 of 1 requests on the wire are stable, not all",),
+        ),
+        ("rawimage-writeback", [True, False], ()),
+        (
+            "rawimage-writeback",
+            [True],
+            ("under the load: 1 of 1 requests on the wire are stable, not some",),
+        ),
+        ("rawimage-writeback", [], ()),
+        ("rawimage-unsafe", [True], ()),
+        ("rawimage-writethrough", [True], ()),
+    ],
+)
+def test_another_mode_on_the_wire_is_not_in_effect(
+    tmp_path: Path, image: str, stable: list[bool], unlike: tuple[str, ...]
+) -> None:
+    requests = [replace(_request(""), is_forced=is_stable) for is_stable in stable]
+    lines = (json.dumps(asdict(request)) + "\n" for request in requests)
+    (tmp_path / FILE_REQUESTS).write_text("".join(lines))
+    trial = _trial(tmp_path, f"nfs3-{image}-standard-noslog-ext4-nasonly")
+    assert unlike_on_wire(trial) == unlike
+    on_files = _trial(tmp_path, "smb-rawimage-standard-noslog-ext4-nasonly")
+    assert unlike_on_wire(on_files) == unlike_on_wire(_trial(tmp_path, _LIVES)) == ()
 
 
 def test_a_wire_that_cannot_be_read_ends_no_trial(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from torture.choices.matrix.cells import FATE
+from torture.choices.matrix.cells import FATE, SETTINGS
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import VERIFIERS
@@ -66,6 +66,25 @@ def keep_verifiers(trial: Trial, machines: Machines, evidence: EvidenceWriter) -
     after = {one.verifier for one in later if isinstance(one, FileRequest)} - {""}
     if before and after:
         evidence.write(VERIFIERS, {"before": sorted(before), "after": sorted(after)})
+
+
+def unlike_on_wire(trial: Trial) -> tuple[str, ...]:
+    """The wire's mode of a hypervisor's image, where that is not the cell's.
+
+    A direct write over NFS is stable, unless it takes several WRITEs. Of writes through the page cache
+    some are not (Linux fs/nfs/direct.c, fs/nfs/write.c, `FLUSH_COND_STABLE`).
+    """
+    image, kept = trial.attachment.image, trial.folder / FILE_REQUESTS
+    is_usual = trial.fault is None and not trial.cell[SETTINGS].mount_options
+    is_told = is_usual and trial.transport.traits.is_nfs and kept.exists()
+    is_stable = image.is_stable_on_wire if image is not None and is_told else None
+    if is_stable is None:
+        return ()
+    seen = [json.loads(line)["is_forced"] for line in kept.read_text().splitlines()]
+    if not seen or all(seen) is is_stable:
+        return ()
+    words = f"{sum(seen)} of {len(seen)} requests on the wire are stable"
+    return (f"under the load: {words}, not {'all' if is_stable else 'some'}",)
 
 
 def trace_disk(trial: Trial, machines: Machines, client: Machine) -> None:
