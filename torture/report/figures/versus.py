@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.axes.hypervisor import QEMU
 from torture.facts.stats.comparison import corrected, one_sided
 from torture.facts.stats.rates import Rate, counts_in_words, in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.pairs import Couple, Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
+from torture.report.reading.loading import Breach
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, printable
 
+_OF_QEMU = re.compile(rf"-({'|'.join(QEMU.names)})(?=-)")
 _POOLED_LEVEL = 0.01
 """The level of counts over all cells: the cells' own family may err in 5 % of comparisons already."""
 
@@ -62,12 +66,8 @@ class Versus:
     """Whether the new runs have fewer cells on purpose."""
     pooled: tuple[Pooled, ...]
     """Trials worse than guaranteed, with or without a loss; and inconclusive ones."""
-    old_zfs: tuple[str, ...] = ()
-    """The versions of OpenZFS of the old runs' trials; most runs have one."""
-    new_zfs: tuple[str, ...] = ()
-    old_kernels: tuple[str, ...] = ()
-    """The kernels of the old runs' trials."""
-    new_kernels: tuple[str, ...] = ()
+    versions: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
+    """A software, and its versions in the old and the new runs' trials; most runs have one."""
 
     @property
     def worse(self) -> tuple[Pair, ...]:
@@ -136,10 +136,7 @@ class Versus:
             ("without conclusive trials on one side", self.not_comparable),
         )
         sentences = [f"{what}: {', '.join(names)}" for what, names in missing if names]
-        versions = (
-            *_versions_in_words("OpenZFS", self.old_zfs, self.new_zfs),
-            *_versions_in_words("Linux", self.old_kernels, self.new_kernels),
-        )
+        versions = (line for one in self.versions for line in _versions_in_words(*one))
         return (*versions, *sentences, *self.notes)
 
     def as_markdown(self) -> str:
@@ -172,14 +169,17 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
             _refuse_unreadable(store, paths)
         _refuse_two_accelerators(before, after)
         tallies = (before.tallies(), after.tallies())
-        old_cells, new_cells = ({one.cell: one for one in cell_figures(own)} for own in tallies)
-        was_broken = before.breaches()
+        old_cells, new_cells = (_by_name(cell_figures(own)) for own in tallies)
+        was_broken = [_without_qemu(breach, old_cells) for breach in before.breaches()]
         breaches: dict[str, tuple[str, ...]] = {}
-        for breach in after.breaches():
+        for breach in (_without_qemu(breach, new_cells) for breach in after.breaches()):
             if not any(map(breach.is_covered_by, was_broken)):
                 breaches[breach.cell] = (*breaches.get(breach.cell, ()), breach.trial)
-        versions = (before.zfs_versions, after.zfs_versions)
-        kernels = (before.kernels, after.kernels)
+        versions = (
+            ("OpenZFS", before.zfs_versions, after.zfs_versions),
+            ("Linux", before.kernels, after.kernels),
+            ("the hypervisor's QEMU", before.qemus, after.qemus),
+        )
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
@@ -214,11 +214,20 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
         only_new=tuple(sorted(now.keys() - was.keys())),
         not_comparable=tuple(sorted((was.keys() & now.keys()) - compared_cells)),
         notes=notes,
-        old_zfs=versions[0],
-        new_zfs=versions[1],
-        old_kernels=kernels[0],
-        new_kernels=kernels[1],
+        versions=versions,
     )
+
+
+def _by_name(cells: Sequence[CellFigures]) -> dict[str, CellFigures]:
+    """By name, without the hypervisor's QEMU: a version, like ZFS's. A run with two keeps their names."""
+    bare = {own.cell: _OF_QEMU.sub("", own.cell) for own in cells}
+    is_one = len({*bare.values()}) == len(bare)
+    names = bare if is_one else {name: name for name in bare}
+    return {names[own.cell]: replace(own, cell=names[own.cell]) for own in cells}
+
+
+def _without_qemu(breach: Breach, cells: Container[str]) -> Breach:
+    return breach if breach.cell in cells else breach._replace(cell=_OF_QEMU.sub("", breach.cell))
 
 
 def _with_surveys(cells: Mapping[str, CellFigures]) -> dict[str, CellFigures]:

@@ -19,7 +19,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from torture.choices.administration.protocol import Outcome
-from torture.choices.matrix.cells import TRANSPORT
+from torture.choices.matrix.cells import IMAGE, TRANSPORT
 from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import (
     bound_in_words,
@@ -256,6 +256,7 @@ def _measured(store: Store, cells: int) -> str:
         f"{cuts} of {configurations(cells)}",
         f"OpenZFS {', '.join(store.zfs_versions) or '?'}",
         f"Linux {', '.join(store.kernels) or '?'}",
+        f"the hypervisor's QEMU {', '.join(store.qemus)}" if store.qemus else "",
         " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         "emulated machines" if _is_emulated(store) else "",
         "rates have 95 % intervals",
@@ -268,7 +269,8 @@ def _not_measured(cells: Sequence[Mapping[str, str]]) -> str:
     transports = {axes.get(TRANSPORT.field, "") for axes in cells}
     traits = [choice.value.traits for choice in TRANSPORT.choices if choice.name in transports]
     said = "The NAS is a Debian with OpenZFS; TrueNAS, Proxmox VE and other products were not measured."
-    if any(own.is_nfs and not own.gives_files for own in traits):
+    has_mount = any(axes.get(IMAGE.field, "") not in ("", IMAGE.default) for axes in cells)
+    if not has_mount and any(own.is_nfs and not own.gives_files for own in traits):
         said += " A VM's image over NFS was measured through libnfs only, not on a mount."
     return said
 

@@ -57,6 +57,7 @@ from torture.report.reading.trial_notes import (
     notes_on_repeats,
     notes_on_states,
     notes_on_versions,
+    qemus,
     zfs_versions,
 )
 
@@ -71,7 +72,8 @@ class Store:
     """Records in tables. Use `open`; it is a context manager.
 
     - `trials`: the number of live trials.
-    - `zfs_versions`, `kernels`: the versions of OpenZFS and Linux, the most frequent first.
+    - `zfs_versions`, `kernels`, `qemus`: the versions of OpenZFS, Linux and hypervisors' QEMUs, the
+      most frequent first.
     - `accelerators`: those of its trials that are known.
     - `notes`: sentences for people about anything unusual in the files and records.
     - `unreadable_lines`: whole lines that are no records; they are left out.
@@ -107,6 +109,7 @@ class Store:
             *(note for kind in survey_kinds() for note in kind.notes(self._rows)),
         )
         self.zfs_versions, self.kernels = tuple(zfs_versions(sql)), tuple(kernels(sql))
+        self.qemus = tuple(qemus(sql))
         self.accelerators = tuple(accelerators(sql))
         self._cells = cells
         self._resources = resources

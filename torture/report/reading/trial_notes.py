@@ -118,6 +118,15 @@ def zfs_versions(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return {shortened(printable(zfs)) or _ZFS_NOT_SAID: trials for zfs, trials in rows}
 
 
+def qemus(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """The same of the hypervisor's QEMU, in trials that have one."""
+    rows = sql.execute(
+        "SELECT qemu, count(*) FROM (SELECT advertised::JSON ->> 'hypervisor_qemu' AS qemu FROM live) "
+        "WHERE qemu <> '' GROUP BY qemu ORDER BY count(*) DESC, qemu"
+    ).fetchall()
+    return {shortened(printable(qemu)): trials for qemu, trials in rows}
+
+
 def notes_on_versions(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if one rate counts trials of several versions."""
     return note_on_several("OpenZFS", zfs_versions(sql))

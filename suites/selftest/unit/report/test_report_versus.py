@@ -18,7 +18,7 @@ from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import AuditDocument
 from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.run_document import TRIALS_FILE
-from torture.records.record.trials import TrialRecord, Where
+from torture.records.record.trials import Advertised, TrialRecord, Where
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.versus import Versus, compare_runs
@@ -327,6 +327,29 @@ def test_one_broken_guarantee_is_enough_and_is_named_with_its_trial(tmp_path: Pa
     assert cell == SAFE_NAME
     assert f"no old trial broke it: {SAFE_NAME}, in {trial}." in versus.sentence
     assert not compare_runs([new], [new]).has_failed, "no news"
+
+
+def of_qemu(folder: Path, version: str, *, name: str, lost: int) -> Path:
+    made = intact_records(6, cells=[Cell.parse(name)], seed=lost)
+    made = [*(changed(one, verdict=Verdict.CORRUPTED, lost=1) for one in made[:lost]), *made[lost:]]
+    advertised = Advertised(client={"hypervisor_qemu": version})
+    return write_run(folder, [replace(record, advertised=advertised) for record in made])
+
+
+def test_two_versions_of_the_hypervisors_qemu_are_compared(tmp_path: Path) -> None:
+    """Its choice is a word of the name, and the same cell of another QEMU did not vanish."""
+    name = "nfs4-rawimage-standard-noslog-ext4-bothdie"
+    newer = "nfs4-rawimage-qemu111-standard-noslog-ext4-bothdie"
+    old = of_qemu(tmp_path / "old", "10.0.13", name=name, lost=0)
+    new = of_qemu(tmp_path / "new", "11.1.3", name=newer, lost=6)
+    versus = compare_runs([old], [new])
+    assert "old: the hypervisor's QEMU 10.0.13; new: 11.1.3" in versus.remarks
+    assert (versus.only_old, versus.only_new) == ((), ())
+    assert [pair.first.cell for pair in versus.worse] == [name]
+    assert list(versus.breaches) == [name]
+    assert not compare_runs([new], [new]).breaches, "no news"
+    both = compare_runs([old], [old, new])
+    assert both.only_new == (newer,)
 
 
 def test_a_disaster_in_one_lossy_cell_of_many_is_seen(tmp_path: Path) -> None:
