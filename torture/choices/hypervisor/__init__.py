@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache as kept
 from shlex import quote
+from typing import Any
 
 from torture.choices.transports.protocol import (
     Attachment,
@@ -301,32 +302,28 @@ def _name(device: str) -> str:
     return device.removeprefix("/dev/")
 
 
+_AXES = {
+    "over": "transport",
+    "image": "image",
+    "cache": "cache",
+    "aio": "aio",
+    "bus": "bus",
+    "locks": "locks",
+    "clients": "clients",
+    "qemu": "hypervisor",
+}
+"""The fields of `Hypervisor`, and the axes that have their values."""
+
+
 @kept
-def _over(
-    over: Transport,
-    image: Image,
-    mode: Cache,
-    aio: Aio,
-    bus: Bus,
-    locks: Locks,
-    clients: Clients,
-    qemu: Qemu,
-) -> Transport:
-    if image is Image.NONE:
-        return over.cached(mode) or over
-    return Hypervisor(
-        over=over,
-        image=image,
-        cache=mode,
-        aio=aio,
-        bus=bus,
-        locks=locks,
-        clients=clients,
-        qemu=qemu,
-    )
+def _over(values: tuple[Any, ...]) -> Transport:
+    fields = dict(zip(_AXES, values, strict=True))
+    over: Transport = fields["over"]
+    if fields["image"] is Image.NONE:
+        return over.cached(fields["cache"]) or over
+    return Hypervisor(**fields)
 
 
 def with_hypervisor(chosen: Chosen) -> Transport:
     """The whole chain of a cell, from the volume to the disk of the VM."""
-    axes = ("transport", "image", "cache", "aio", "bus", "locks", "clients", "hypervisor")
-    return _over(*(chosen[axis].value for axis in axes))
+    return _over(tuple(chosen[axis].value for axis in _AXES.values()))

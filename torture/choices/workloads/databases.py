@@ -9,7 +9,7 @@ from typing import Any
 
 from torture.choices.workloads._application import ApplicationWorkload
 from torture.choices.workloads.protocol import CLIENT_IMAGE, Workload
-from torture.facts.axes.axis import Choice
+from torture.facts.axes.axis import Choice, choice_of
 
 
 def _choices_of(application: str, table: dict[str, Any]) -> Iterator[Choice[Workload]]:
@@ -22,7 +22,7 @@ def _choices_of(application: str, table: dict[str, Any]) -> Iterator[Choice[Work
             has_one_order=row.get("has_one_order", True),
             image=table.get("image", CLIENT_IMAGE),
         )
-        yield Choice(name=row["name"], value=workload, words=row["words"])
+        yield choice_of(row, workload)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())

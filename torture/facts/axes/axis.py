@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -54,6 +54,17 @@ def choices_of(
         )
         for value, (said, explained) in words.items()
     )
+
+
+def choice_of(row: Mapping[str, Any], value: T) -> Choice[T]:
+    """The choice of this value in a row of a table: `name`, `words`, `explained`, `place`, and sweeps.
+
+    `joins` are all of its sweeps, or `leaves` those that it does not join.
+    """
+    left = EVERY_SWEEP - set(map(Sweep, row.get("leaves", ())))
+    joins = frozenset(map(Sweep, row.get("joins", ())))
+    said = {key: row[key] for key in ("name", "words", "explained", "place") if key in row}
+    return Choice(value=value, joins=left if "leaves" in row else joins, **said)
 
 
 def applies_always(_chosen: Chosen) -> str | None:

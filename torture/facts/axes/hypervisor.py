@@ -12,9 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.axis import Axis, Chosen, choice_of
 from torture.facts.axes.setting import Rule, setting_axis
-from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 T = TypeVar("T")
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
@@ -162,25 +161,14 @@ def _of_own_image(chosen: Chosen) -> str | None:
 def _axis(field: str, value_of: Callable[[str], T], inapplicable: Rule) -> Axis[T]:
     """The axis of a table of choices."""
     table = _TABLES[field]
-    default, *others = table["choices"]
+    default, *others = (choice_of(row, value_of(row["name"])) for row in table["choices"])
     return setting_axis(
         field,
         title=table["title"],
         place=table["place"],
-        default=_choice(default, value_of),
-        others=tuple(_choice(row, value_of) for row in others),
+        default=default,
+        others=tuple(others),
         inapplicable=inapplicable,
-        joins=EVERY_SWEEP - set(map(Sweep, default.get("leaves", ()))),
-    )
-
-
-def _choice(row: dict[str, Any], value_of: Callable[[str], T]) -> Choice[T]:
-    return Choice(
-        name=row["name"],
-        value=value_of(row["name"]),
-        words=row["words"],
-        explained=row.get("explained", ""),
-        joins=frozenset(map(Sweep, row.get("joins", ()))),
     )
 
 

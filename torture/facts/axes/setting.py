@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from torture.facts.axes.axis import Axis, Choice, Chosen, applies_always
-from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.facts.axes.sweeps import EVERY_SWEEP
 
 T = TypeVar("T")
 Rule = Callable[[Chosen], str | None]
@@ -21,18 +21,17 @@ def setting_axis(
     default: Choice[T],
     others: tuple[Choice[T], ...],
     inapplicable: Rule = applies_always,
-    joins: frozenset[Sweep] = EVERY_SWEEP,
 ) -> Axis[T]:
     """The axis of a setting; hardly a matrix varies it, since theory predicts its effect on guarantees.
 
-    `joins` are the sweeps with its default.
+    A default that names no sweep joins them all.
     """
     return Axis(
         field=field,
         noun=field.title().replace("_", ""),
         title=title,
         place=place,
-        choices=(replace(default, joins=joins), *others),
+        choices=(replace(default, joins=default.joins or EVERY_SWEEP), *others),
         default=default.name,
         is_setting=True,
         inapplicable=inapplicable,
