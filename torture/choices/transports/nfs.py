@@ -36,8 +36,10 @@ _GRACE_S = 10
 """The shortest period that a server accepts."""
 _END = "rpc.nfsd 0"
 _SERVE = "rpc.nfsd -G {grace_s} -L {grace_s} 8\n"
-_END_GRACE = "echo Y > /proc/fs/nfsd/v4_end_grace || true\n"
-"""Where no client has locks to reclaim."""
+_END_GRACE = """\
+for end in nfsd/v4_end_grace lockd/nlm_end_grace; do echo Y > /proc/fs/$end || true; done
+"""
+"""Where no client has locks to reclaim. lockd's own period holds up locks of NFSv4, too."""
 _CLIENTS = "/var/lib/nfs/v4recovery"
 """The names of clients that may reclaim after a reboot (Linux fs/nfsd/nfs4recover.c)."""
 
@@ -66,7 +68,7 @@ class _Exported:
     """The common part of all transports over knfsd."""
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """Shell: the export first, then the servers; a grace period where clients are remembered.
+        """Shell: the export first, then the servers; a grace period where a hypervisor may come back.
 
         `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
         root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
@@ -77,7 +79,8 @@ class _Exported:
         grace_s = options.grace_s or _GRACE_S
         # the kernel would look at the directory's clients as soon as it serves
         is_on_pool = f"mountpoint -q {_CLIENTS}\n" if options.remembers_clients else ""
-        unless = f'test -n "$(ls -A {_CLIENTS})" || ' if options.remembers_clients else ""
+        # an image is there: a client had it open
+        unless = f'test -n "$(ls -A {DIRECTORY})" || ' if options.has_image else ""
         return f"""set -eu
 modprobe nfsd
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd

@@ -42,6 +42,8 @@ class VolumeOptions:
 
     takes_discards: bool = False
     """Whether that disk accepts discards."""
+    has_image: bool = False
+    """Whether a hypervisor makes an image on it, and is back after the cut to claim it."""
     remembers_clients: bool = False
     """Whether an NFSv4 server keeps its records of clients on the pool."""
     grace_s: int | None = None

@@ -145,19 +145,17 @@ def _device_settings(cell: Cell) -> tuple[Setting, ...]:
     )
 
 
-def _remembers_clients(cell: Cell) -> bool:
-    has_state = cell[IMAGE] is not Image.NONE and cell[TRANSPORT].traits.keeps_clients
-    return has_state and cell[CLIENTS] is Clients.REMEMBERED
-
-
 def volume_options_of(cell: Cell) -> VolumeOptions:
     """The volume options that the cell's axes set."""
+    has_image = cell[IMAGE] is not Image.NONE
+    has_clients = has_image and cell[TRANSPORT].traits.keeps_clients
     return VolumeOptions(
         sync=cell[SYNC],
         properties=cell[SETTINGS].properties,
         is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
         sector_bytes=cell[LUN_SECTOR],
         takes_discards=cell[DISCARD],
-        remembers_clients=_remembers_clients(cell),
+        has_image=has_image,
+        remembers_clients=has_clients and cell[CLIENTS] is Clients.REMEMBERED,
         grace_s=cell[SETTINGS].grace_s,
     )

@@ -136,4 +136,4 @@ TABLES = tuple(
     _table(said)
     for said in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["table"]
 )
-R1, R2, R3, R4, R5, R6 = TABLES
+R1, R2, R3, R4, R5, R6, R7 = TABLES
