@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tables",
         choices=list(_SETS),
         default="default",
-        help="suites/speed: quick has the log devices alone, default R1 to R4, full R1 to R6 "
+        help="suites/speed: quick has the log devices alone, default R1 to R4, full R1 to R7 "
         "(default: %(default)s)",
     )
     add(

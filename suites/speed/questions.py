@@ -89,6 +89,9 @@ _BY_GOBONNIEGO = MeasureOrder(
     links=_BY_LINKS.links,
     size_mib=96,
 )
+_BY_HYPERVISOR = MeasureOrder(
+    jobs=("syncwrite-4k-t1", "write-128k-t1", "randread-4k-t1"), links=(Link.GBE10,)
+)
 *_R1_ROWS, _GOBONNIEGO_ROW = _rows(published.R1, _FROM_DISKS, _BY_LINKS, _BY_GOBONNIEGO)
 R1 = _question(published.R1, _R1_ROWS)
 GOBONNIEGO = replace(_question(published.R1, [_GOBONNIEGO_ROW]), name="R1-gobonniego")
@@ -98,7 +101,8 @@ R3 = _question(published.R3, _rows(published.R3, _SHARED))
 R4 = _question(published.R4, _rows(published.R4, _LOG_DEVICE))
 R5 = _question(published.R5, _rows(published.R5, _BY_THREADS))
 R6 = _question(published.R6, _swept(published.R6.sweeps[0]))
-QUESTIONS = (R4, R2, R3, R1, GOBONNIEGO, R5, R6)
+R7 = _question(published.R7, _rows(published.R7, _BY_HYPERVISOR))
+QUESTIONS = (R4, R2, R3, R1, GOBONNIEGO, R5, R6, R7)
 QUICK, DEFAULT = (R4,), (R4, R2, R3, R1)
 
 

@@ -83,6 +83,8 @@ def audit(
         auditor.hear(event)
     audited_writes = None if completions is None else auditor.hear_completions(completions, cut=cut)
     operations = auditor.operations
+    # a recording without a saved state begins with the pool's creation
+    loaded = next((event.seq for event in recording.events if event.kind is Kind.MARK), 0)
     held = [
         finding
         for finding in auditor.findings
@@ -98,7 +100,7 @@ def audit(
         under_way=operations.under_way if operations.has_ledger else None,
         at_risk=auditor.at_risk(cut) if operations.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
-        layout_changes=auditor.members.in_words(recording.disks),
+        layout_changes=auditor.members.in_words(recording.disks, since=loaded),
     )
 
 

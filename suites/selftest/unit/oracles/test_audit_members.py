@@ -270,6 +270,14 @@ def test_labels_of_a_disk_that_joins_or_leaves_break_no_rule(
     assert found.layout_changes == (change,)
 
 
+def test_a_pool_that_is_made_in_the_recording_does_not_change_under_the_load(pair: Story) -> None:
+    initialises(pair, JOINING)
+    pair.begins(1)
+    assert audited(pair).layout_changes == ()
+    initialises(pair, LEAVING)
+    assert audited(pair).layout_changes == ("b left",)
+
+
 def test_the_group_of_creation_of_another_disk_in_the_same_label_does_not_count(
     pair: Story,
 ) -> None:

@@ -22,7 +22,8 @@ class Members:
     """They forget a disk that joins or leaves: its former content means nothing."""
     outside: set[int] = field(default_factory=set)
     """The disks that have left: the pool depends on nothing there."""
-    _changes: list[tuple[int, Change]] = field(default_factory=list)
+    _changes: list[tuple[int, int, Change]] = field(default_factory=list)
+    """The event, the disk, and its change."""
     _latest: dict[int, Change] = field(default_factory=dict)
 
     def hear(self, event: Event, change: Change | None) -> bool:
@@ -32,12 +33,13 @@ class Members:
             return False
         if change in (Change.JOINS, Change.LEAVES) and change is not self._latest.get(disk):
             self._latest[disk] = change
-            self._changes.append((disk, change))
+            self._changes.append((event.seq, disk, change))
             (self.outside.add if change is Change.LEAVES else self.outside.discard)(disk)
             for part in self.known:
                 part.forget(disk)
         return change is not None or disk in self.outside
 
-    def in_words(self, disks: Sequence[RecordedDisk]) -> tuple[str, ...]:
-        """E.g. `slog0 left` and `slog0 joined`, in their order."""
-        return tuple(f"{disks[disk].name} {change}" for disk, change in self._changes)
+    def in_words(self, disks: Sequence[RecordedDisk], *, since: int) -> tuple[str, ...]:
+        """E.g. `slog0 left` and `slog0 joined`, in their order; without those before that event."""
+        later = (one for one in self._changes if one[0] >= since)
+        return tuple(f"{disks[disk].name} {change}" for _, disk, change in later)
