@@ -14,6 +14,8 @@ The audit counts breaches of waived invariants, and they are no finding against 
 
 from __future__ import annotations
 
+import sys
+
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
     DISKS,
@@ -82,7 +84,12 @@ _TXG_TIMEOUT_S = 5
 
 
 def late_ms_of(cell: Cell) -> int:
-    """How long after an acknowledgement a transaction group may begin: longer where ZFS is set so."""
+    """How long after an acknowledgement a transaction group may begin: longer where ZFS is set so.
+
+    For ever, if a hypervisor acknowledges writes that it keeps: ZFS has nothing to commit.
+    """
+    if Sync.ALWAYS in cell[TRANSPORT].traits.unflushed:
+        return sys.maxsize
     value = cell[SETTINGS].tunables.get("zfs_txg_timeout", "")
     timeout_s = int(value) if value.isdecimal() else _TXG_TIMEOUT_S
     return LATE_MS + max(0, timeout_s - _TXG_TIMEOUT_S) * 1000
