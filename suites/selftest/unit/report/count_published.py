@@ -80,6 +80,7 @@ def _verdict(record: Json) -> str:
 def _is_harmed(record: Json) -> bool:
     return bool(record["judgement"]["findings"].get("lost", 0)) or _verdict(record) not in (
         "intact",
+        "offline",
         "repaired",
     )
 
