@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from torture.facts.axes.axis import Axis, Chosen, choice_of
-from torture.facts.axes.setting import Rule, setting_axis
+from torture.facts.axes.axis import Axis, Chosen
+from torture.facts.axes.setting import Rule, axis_of
 
 T = TypeVar("T")
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
@@ -159,17 +159,7 @@ def _of_own_image(chosen: Chosen) -> str | None:
 
 
 def _axis(field: str, value_of: Callable[[str], T], inapplicable: Rule) -> Axis[T]:
-    """The axis of a table of choices."""
-    table = _TABLES[field]
-    default, *others = (choice_of(row, value_of(row["name"])) for row in table["choices"])
-    return setting_axis(
-        field,
-        title=table["title"],
-        place=table["place"],
-        default=default,
-        others=tuple(others),
-        inapplicable=inapplicable,
-    )
+    return axis_of(field, _TABLES[field], lambda row: value_of(row["name"]), inapplicable)
 
 
 IMAGE = _axis("image", Image, _of_image)
