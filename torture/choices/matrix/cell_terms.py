@@ -20,6 +20,7 @@ from torture.choices.matrix.cells import (
     ADMINISTRATION,
     DISKS,
     FATE,
+    IMAGE,
     LAYOUT,
     NAS_LINK,
     NFS_EXPORT,
@@ -30,11 +31,14 @@ from torture.choices.matrix.cells import (
     Cell,
 )
 from torture.choices.transports.protocol import CompletedWrite
+from torture.choices.volumes import VolumeKind
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.facts.axes.sync import NfsExport, Sync
 from torture.facts.recording.disks import Persistence
+from torture.facts.recording.intent_log import TXG_ROLES, Role
 from torture.oracles.audit.commits import LATE_MS
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.guarantee import Guarantee, Terms
@@ -81,6 +85,18 @@ def completed_sync_of(cell: Cell) -> Sync:
 
 _TXG_TIMEOUT_S = 5
 """ZFS's own `zfs_txg_timeout` (zfs(4))."""
+
+
+def early_roles_in(cell: Cell) -> tuple[Role, ...]:
+    """The roles of writes that ZFS sends to disk as they come: whole blocks of a file with O_DIRECT.
+
+    zfsprops(7), `direct`, since OpenZFS 2.3. A program on the NAS itself makes such writes. An image
+    has long blocks, other files have blocks of any length.
+    """
+    traits = cell[TRANSPORT].traits
+    if not traits.is_local or traits.volume is not VolumeKind.DATASET:
+        return ()
+    return TXG_ROLES if cell[IMAGE] is Image.NONE else (Role.DATA,)
 
 
 def late_ms_of(cell: Cell) -> int:

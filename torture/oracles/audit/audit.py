@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
@@ -53,6 +53,8 @@ class AuditTerms:
     only_groups_write: bool = True
     """Whether only transaction groups and the ZIL write, and no resilver. Then a committed group vouches
     for everything before its first write, otherwise before its uberblock."""
+    early_roles: Collection[Role] = ()
+    """The roles of writes that may come before their group: their group is undecided."""
     late_ms: int = LATE_MS
     """How long after an acknowledgement a group may begin (`torture.oracles.audit.commits`)."""
 
@@ -69,6 +71,9 @@ def audit(
         whole_on = [disk.name for disk in recording.disks]
     disk_writes = disk_writes_in(recording, cut=cut, is_split=not whole_on)
     pointed = find_pointed(recording, disk_writes, whole_on=whole_on)
+    early = {seq for seq, written in disk_writes.items() if written.role in terms.early_roles}
+    undecided = pointed.undecided | (early - pointed.born_in.keys())
+    pointed = replace(pointed, undecided=undecided)
     auditor = _Auditor(
         recording=recording,
         terms=terms,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from torture.choices.matrix.cell_terms import (
     completed_sync_of,
+    early_roles_in,
     flushed_data_sync_of,
     late_ms_of,
     names_are_volatile_in,
@@ -327,5 +328,6 @@ def _terms_of(trial: Trial, *, issued_seq: int) -> AuditTerms:
         names_are_volatile=names_are_volatile_in(cell),
         length_shows_metadata=shows_metadata_by_length(cell),
         only_groups_write=cell[ADMINISTRATION] is None,
+        early_roles=early_roles_in(cell),
         late_ms=late_ms_of(cell),
     )

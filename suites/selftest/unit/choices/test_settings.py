@@ -12,7 +12,13 @@ from hypothesis import given
 
 from suites.selftest.unit.conftest import fake_tool
 from suites.selftest.unit.every_cell import SETTINGS, any_cell
-from torture.choices.matrix.cell_terms import flushes_its_log, guarantee_of, late_ms_of, waived_in
+from torture.choices.matrix.cell_terms import (
+    early_roles_in,
+    flushes_its_log,
+    guarantee_of,
+    late_ms_of,
+    waived_in,
+)
 from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, NAS_LINK, ROOT, Cell
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.axes import hypervisor
@@ -26,6 +32,7 @@ from torture.facts.axes.sweeps import (
     Sweep,
 )
 from torture.facts.recording.disks import Persistence
+from torture.facts.recording.intent_log import TXG_ROLES, Role
 from torture.machines.nas.pool import create_script, pool_disks, whole_on
 from torture.machines.nas.settings import (
     parameters_script,
@@ -304,6 +311,19 @@ def test_a_group_is_late_by_the_timeout_that_zfs_is_set_to(
     cell = Cell.parse("iscsi-always-noslog-btrfs-bothdie").with_settings(settings)
     assert late_ms_of(cell) == late_ms
     assert waived_in(cell, issued_seq=7) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("local_files-rawimage-disabled-noslog-ext4-bothdie", (Role.DATA,)),
+        ("local_files-disabled-noslog-files-bothdie", TXG_ROLES),
+        ("local-disabled-noslog-ext4-bothdie", ()),
+        ("nfs4-rawimage-disabled-noslog-ext4-bothdie", ()),
+    ],
+)
+def test_only_a_program_on_the_nas_writes_around_groups(name: str, roles: tuple[Role, ...]) -> None:
+    assert early_roles_in(Cell.parse(name)) == roles
 
 
 def test_no_group_is_late_where_a_hypervisor_keeps_all_writes() -> None:

@@ -26,6 +26,8 @@ from suites.selftest.unit.audit_story import (
 from suites.selftest.unit.oracles.audit_scenes import Stage, Verbs
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
+from torture.facts.recording.intent_log import Role
+from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.disk_writes import disk_writes_in
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.audit.pointed_data import Pointed, find_pointed
@@ -132,6 +134,19 @@ def test_data_that_nothing_points_to_are_a_groups_own(story: Story) -> None:
     write_enough_log(story)
     assert found(story) == [(Invariant.TXG_IS_DURABLE, (own,))]
     assert pointed_in(story).born_in == {data: 22}
+
+
+@pytest.mark.parametrize(("role", "breaches"), [(Role.DATA, 0), (Role.METADATA, 1)])
+def test_a_write_that_zfs_sends_as_it_comes_is_of_no_group_for_sure(
+    role: Role, breaches: int, story: Story
+) -> None:
+    """Direct I/O of a program on the NAS; the same write is a group's own elsewhere."""
+    story.write(BLOCK, offset=OTHER)
+    story.write(uberblock(21), offset=0)
+    recording = story.recorded()
+    terms = AuditTerms(sync=Sync.DISABLED, early_roles=(role,))
+    findings = audit(recording, cut=len(recording.events) - 1, terms=terms).findings
+    assert [one.invariant for one in findings] == [Invariant.TXG_IS_DURABLE] * breaches
 
 
 def test_an_older_write_of_a_reused_place_is_a_groups_own(story: Story) -> None:
