@@ -294,3 +294,14 @@ def test_every_report_is_of_a_finding_that_the_page_has() -> None:
 )
 def test_a_section_without_these_lines_is_none(document: str, found: tuple[Finding, ...]) -> None:
     assert findings_in(document) == found
+
+
+@pytest.mark.parametrize(
+    "beside", ["nfs4-standard-noslog-files-nasonly", "nfs4-qcow2-standard-noslog-ext4-nasonly"]
+)
+def test_the_page_says_where_images_were_measured_through_libnfs_only(
+    tmp_path: Path, beside: str
+) -> None:
+    cells = [Cell.parse(name) for name in ("nfs_image-standard-noslog-ext4-nasonly", beside)]
+    page = page_of(write_run(tmp_path / "run", make_records(4, cells=cells, seed=1)))
+    assert ("through libnfs only" in page) is ("qcow2" not in beside)
