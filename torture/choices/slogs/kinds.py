@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 from torture.choices.slogs.protocol import SlogKind
-from torture.facts.axes.axis import Choice, choice_of
+from torture.facts.axes.axis import Choice, choice_of, table_beside
 from torture.facts.recording.disks import Persistence
 
-_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["kinds"]
+_ROWS = table_beside(__file__)["kinds"]
 CHOICES: tuple[Choice[SlogKind], ...] = tuple(
     choice_of(
         row,

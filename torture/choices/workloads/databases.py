@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from torture.choices.workloads._application import ApplicationWorkload
 from torture.choices.workloads.protocol import CLIENT_IMAGE, Workload
-from torture.facts.axes.axis import Choice, choice_of
+from torture.facts.axes.axis import Choice, choice_of, table_beside
 
 
 def _choices_of(application: str, table: dict[str, Any]) -> Iterator[Choice[Workload]]:
@@ -25,7 +23,7 @@ def _choices_of(application: str, table: dict[str, Any]) -> Iterator[Choice[Work
         yield choice_of(row, workload)
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+_TABLES = table_beside(__file__)
 CHOICES: tuple[Choice[Workload], ...] = tuple(
     choice for name, table in _TABLES.items() for choice in _choices_of(name, table)
 )

@@ -7,9 +7,11 @@ Cells are shown and chosen under today's names. Names with former words still pa
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
@@ -54,6 +56,11 @@ def choices_of(
         )
         for value, (said, explained) in words.items()
     )
+
+
+def table_beside(module: str) -> dict[str, Any]:
+    """The TOML file of the same name beside a module, which is named by its `__file__`."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def choice_of(row: Mapping[str, Any], value: T) -> Choice[T]:

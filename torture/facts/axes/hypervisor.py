@@ -6,17 +6,15 @@ image there, and the VM's disk is that image. `hypervisor.toml` has the choices'
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from torture.facts.axes.axis import Axis, Chosen
+from torture.facts.axes.axis import Axis, Chosen, table_beside
 from torture.facts.axes.setting import Rule, axis_of
 
 T = TypeVar("T")
-_TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+_TABLES = table_beside(__file__)
 
 
 class Image(StrEnum):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from torture.facts.axes.axis import Axis, Chosen, applies_always, choice_of
+from torture.facts.axes.axis import Axis, Chosen, applies_always, choice_of, table_beside
 from torture.facts.axes.sweeps import EVERY_SWEEP
 
 T = TypeVar("T")
 Rule = Callable[[Chosen], str | None]
-_TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+_TABLES = table_beside(__file__)
 
 
 def axis_of(

@@ -19,7 +19,7 @@ from torture.choices.matrix.cell_terms import (
     late_ms_of,
     waived_in,
 )
-from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, NAS_LINK, ROOT, Cell
+from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, NAS_LINK, ROOT, TRANSPORT, Cell
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.axes import hypervisor
 from torture.facts.axes.axis import Axis
@@ -324,6 +324,21 @@ def test_a_group_is_late_by_the_timeout_that_zfs_is_set_to(
 )
 def test_only_a_program_on_the_nas_writes_around_groups(name: str, roles: tuple[Role, ...]) -> None:
     assert early_roles_in(Cell.parse(name)) == roles
+
+
+@pytest.mark.parametrize(
+    ("name", "is_real"),
+    [
+        ("nfs4-rawimage-locked-forgotten-standard-noslog-ext4-nasonly", True),
+        ("nfs4-rawimage-locked-standard-noslog-ext4-nasonly", True),
+        ("nfs4-standard-noslog-files-nasonly", False),
+    ],
+)
+def test_a_grace_period_is_real_once_an_image_is_there(name: str, is_real: bool) -> None:
+    cell = Cell.parse(name)
+    script = cell[TRANSPORT].publish_script(volume_options_of(cell))
+    assert "lockd/nlm_end_grace" in script
+    assert ('test -n "$(ls -A /tank/vm)" || for end in' in script) is is_real
 
 
 def test_no_group_is_late_where_a_hypervisor_keeps_all_writes() -> None:
