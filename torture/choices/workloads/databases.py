@@ -1,4 +1,4 @@
-"""Databases: SQLite, PostgreSQL and MariaDB, a load for each setting of `databases.toml`."""
+"""Databases: SQLite, PostgreSQL and MariaDB. Each setting of `databases.toml` is a load."""
 
 from __future__ import annotations
 
