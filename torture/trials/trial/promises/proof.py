@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ class FlushProof:
 def follow_flush(trial: Trial, shelf: Shelf, *, nas: Machine, client: Machine) -> FlushProof:
     """Make the client sync a write, and follow its flush."""
     holders = pool.log_disks(trial.cell) or trial.disks
-    of_client = _flushes_during(trial, shelf, lambda: _write_and_sync(trial, client))
+    of_client = _flushes_during(trial, shelf, nas, lambda: _write_and_sync(trial, client))
     is_required = _must_flush(trial)
     is_missing = is_required and not any(of_client.get(disk.serial) for disk in holders)
     detour = _detour_of(trial, shelf, holders, nas=nas, client=client) if is_missing else None
@@ -162,6 +163,7 @@ def _detour_of(
     """Ask for a flush at each place between the client and the disks."""
     has_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
     in_nas = _synced_write_to(f"{DIRECTORY}/{_NAME}")
+    during = partial(_flushes_during, trial, shelf, nas)
     sent_before = _requests_of(trial, client)
     of_volume = _flushes_of_zvol(trial, nas, client) if has_zvol else None
     if not has_zvol:
@@ -169,8 +171,8 @@ def _detour_of(
     return Detour(
         of_client=_requests_of(trial, client) - sent_before,
         of_volume=of_volume,
-        of_dataset=None if has_zvol else _flushes_during(trial, shelf, lambda: _run(nas, in_nas)),
-        of_disks=_flushes_during(trial, shelf, lambda: _run(nas, pool.flush_disks_script(holders))),
+        of_dataset=None if has_zvol else during(lambda: _run(nas, in_nas)),
+        of_disks=during(lambda: _run(nas, pool.flush_disks_script(holders))),
     )
 
 
@@ -211,8 +213,15 @@ def _run(machine: Machine, script: str) -> str:
     return machine.must("sh", "-c", script, deadline_s=DEADLINE_S).stdout
 
 
-def _flushes_during(trial: Trial, shelf: Shelf, action: Callable[[], object]) -> dict[str, int]:
-    """Flushes that each disk completed during an action, by its serial."""
+def _flushes_during(
+    trial: Trial, shelf: Shelf, nas: Machine, action: Callable[[], object]
+) -> dict[str, int]:
+    """Flushes that each disk completed during an action, by its serial.
+
+    A transaction group flushes, too, and would pass for the action. So the pool commits before it:
+    ZFS then waits for the next group's time, some seconds (zfs(4), `zfs_txg_timeout`).
+    """
+    nas.must(*pool.SYNC, deadline_s=DEADLINE_S)
     before = shelf.control.status().seq
     action()
     after = shelf.control.status().seq
