@@ -135,9 +135,12 @@ class Hypervisor(Transport):
         if self.image is Image.LVM:
             place = f"/dev/{_GROUP}/disk"
         is_written_through = self.cache.is_written_through
+        # a login returns before the kernel has made the LUN's node
+        waits = "" if held.device is None else f"\n{wait_for_path(held.device)}\n"
         return replace(
             held,
             mount=mount,
+            attach_script=f"{held.attach_script}{waits}",
             image=VmImage(
                 make_script=self._make_script(str(place), is_file=mount is not None),
                 check=("sh", "-c", self._check_script(str(place))),

@@ -314,6 +314,17 @@ def test_a_client_logs_in_at_both_addresses_before_it_makes_one_disk() -> None:
     assert one.traits.client_image == "client"
 
 
+@pytest.mark.parametrize("image", ["rawimage", "qcow2", "lvm"])
+@pytest.mark.parametrize("transport", ["iscsi_guest", "nvme_tcp"])
+def test_a_hypervisor_opens_its_lun_once_the_kernel_has_it(transport: str, image: str) -> None:
+    cell = Cell.parse(f"{transport}-{image}-standard-noslog-ext4-bothdie")
+    held = cell[TRANSPORT].below.attachment(nas_host="10.77.0.2")
+    attached = cell[TRANSPORT].attachment(nas_host="10.77.0.2")
+    before, _, waits = attached.guest_script.rpartition("udevadm wait")
+    assert before.startswith(held.attach_script)
+    assert str(held.device) in waits
+
+
 def test_the_nas_has_the_second_address_before_it_listens() -> None:
     two = TRANSPORT.choice("iscsi_two").value
     published = two.publish_script(VolumeOptions(sync=Sync.STANDARD))
