@@ -205,7 +205,7 @@ class _Auditor:
             is_first = event.seq not in self.pointed.undecided and self.groups.hear_write(event)
             if is_first and (late := self._writes[Role.UBERBLOCK].uncovered):
                 self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
-            self.commits.hear_write_of_txg(event)
+            self.commits.hear_write_of_txg(event, is_metadata=role is Role.METADATA)
             if event.seq not in self.pointed.undecided:
                 self.extents.hear_write(event)
         elif role is Role.ZIL:

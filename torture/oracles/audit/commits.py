@@ -135,6 +135,13 @@ ZFS begins to write a group `zfs_txg_timeout`, 5 s, after it opened it (zfs(4)).
 slow guest.
 """
 
+UNDER_WAY_MS = 22_000
+"""How much later it may come while the group before is under way, with metadata and no uberblock yet.
+
+ZFS writes one group at a time (OpenZFS `module/zfs/txg.c`, `txg_sync_thread`). Under emulation, on a host
+with other work, that took 12 s once.
+"""
+
 _NS_PER_MS = 1_000_000
 _GAP_MS_MAX = 500
 """A longer silence counts only this much: the NAS was stopped then, so it could neither commit nor
@@ -156,6 +163,8 @@ class Commits:
     _quiet_ns: int = 0
     """How long an acknowledged operation has waited without any write of a transaction group."""
     _is_counting: bool = False
+    _is_under_way: bool = False
+    """Whether metadata of a group were written since the last uberblock."""
     _last_ns: int = 0
 
     def hear(self, event: Event) -> bool:
@@ -166,19 +175,22 @@ class Commits:
         if self._is_counting:
             self._quiet_ns += min(event.time_ns - self._last_ns, _GAP_MS_MAX * _NS_PER_MS)
         self._last_ns = event.time_ns
-        is_late = self._quiet_ns > self.late_ms * _NS_PER_MS
+        late_ms = self.late_ms + (UNDER_WAY_MS if self._is_under_way else 0)
+        is_late = self._quiet_ns > late_ms * _NS_PER_MS
         if is_late:
             self._stop_counting()
         return is_late
 
-    def hear_write_of_txg(self, event: Event) -> None:
+    def hear_write_of_txg(self, event: Event, *, is_metadata: bool) -> None:
         """Note data or metadata of a transaction group."""
+        self._is_under_way |= is_metadata
         if self._begun_ns is None:
             self._begun_ns = event.time_ns
         self._stop_counting()
 
     def hear_uberblock(self, event: Event, *, is_copy: bool) -> None:
         """Note an uberblock; a copy belongs to the same transaction group as the last one."""
+        self._is_under_way = False
         begun_ns = self._begun_ns
         if is_copy and self._begun_ns_of:
             begun_ns = next(reversed(self._begun_ns_of.values()))

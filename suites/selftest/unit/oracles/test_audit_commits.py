@@ -54,6 +54,26 @@ def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
     assert story.findings() == []
 
 
+@pytest.mark.parametrize(("acknowledgements", "is_late"), [(50, False), (70, True)])
+def test_a_group_that_is_being_written_holds_up_the_next_one_for_a_while(
+    story: Story, acknowledgements: int, is_late: bool
+) -> None:
+    """ZFS writes one group at a time, and a slow host gives it little of a processor."""
+    story.write(METADATA)
+    for number in range(1, acknowledgements):
+        story.acknowledges(number, later_ms=500)
+    assert bool(story.findings()) is is_late
+
+
+def test_a_group_that_was_written_holds_up_no_other(story: Story) -> None:
+    story.write(METADATA)
+    story.flush()
+    story.write(uberblock(1))
+    for number in range(1, 21):
+        story.acknowledges(number, later_ms=500)
+    assert [one.invariant for one in story.findings()] == [Invariant.TXG_IS_IN_TIME]
+
+
 def test_a_pause_of_the_nas_is_no_delay(story: Story) -> None:
     """A NAS that was stopped for a minute had no client to acknowledge operations to."""
     for number in (1, 2, 3):
