@@ -10,8 +10,14 @@ from typing import ClassVar
 from torture.records.tasks.protocol import Task
 
 
-class Cut(Task, frozen=True, kw_only=True, tag="cut"):
+class Cut(Task, frozen=True, kw_only=True, omit_defaults=True, tag="cut"):
     """The plan of the trial has the moment."""
+
+    keeps_drawn: bool = False
+    """Whether the drawn cut is recovered even where the audit finds an earlier one that loses.
+
+    The rate of a target that breaks promises all the time needs it: else each of its cuts is chosen.
+    """
 
 
 class Replay(Task, frozen=True, kw_only=True, tag="replay"):

@@ -23,6 +23,7 @@ def draw_trials(
     run_seed: int,
     load_ms: int,
     brought: Sequence[Brought] = (),
+    task: Task = Cut(),  # noqa: B008 - it is frozen
 ) -> tuple[TrialSpec, ...]:
     """`trials` of each cell, one of each cell first, so that a run stopped early is balanced.
 
@@ -37,6 +38,7 @@ def draw_trials(
             seed=draw_seed(run_seed=run_seed, cell=cell, index=index),
             load_ms=load_ms,
             brought=of_cell.get(cell, ()),
+            task=task,
         )
         for index in range(trials)
         for cell in cells

@@ -39,6 +39,7 @@ from torture.machines.nas.settings import LAYOUT
 from torture.oracles.audit.audit import AuditTerms, audit
 from torture.oracles.audit.confirmable import confirmable
 from torture.oracles.audit.invariants import Audit
+from torture.records.tasks.core_tasks import Cut
 from torture.trials.plan.trial_plan import SecondCut
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.loads import Loads
@@ -59,6 +60,7 @@ def confirm(
     lives_on: bool,
     acknowledged: int,
     in_ledger: int | None,
+    keeps_drawn: bool,
 ) -> tuple[CrashState, Confirmation]:
     """The crash state to recover, and its entry in `cut.json`.
 
@@ -66,11 +68,13 @@ def confirm(
     confirmation the client counts as dead: an acknowledged operation that is gone is lost either
     way, and later acknowledgements never happened.
 
-    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one. Raises `HarnessError` where
-    no cut leaves the chosen state.
+    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one. `keeps_drawn`: whether the
+    run keeps each drawn cut. Raises `HarnessError` where no cut leaves the chosen state.
     """
     if not found.findings:
         return drawn, Confirmation()
+    if keeps_drawn:
+        return drawn, Confirmation(why_not="the run keeps each drawn cut")
     if acknowledged != in_ledger:
         why_not = "a load keeps its acknowledgements outside the ledger"
         return drawn, Confirmation(why_not=why_not)
@@ -165,6 +169,7 @@ def keep_cut(
         lives_on=trial.client_lives_on,
         acknowledged=loads.acknowledged,
         in_ledger=None if ledger is None else ledger.acknowledged,
+        keeps_drawn=isinstance(trial.spec.task, Cut) and trial.spec.task.keeps_drawn,
     )
     state_file = machines.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)

@@ -38,6 +38,7 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.records.record.trials import Origin
 from torture.records.scoring.detection import detect
 from torture.records.scoring.judge import judge
+from torture.records.tasks import as_json, core_tasks, task_of
 from torture.trials.trial import check
 from torture.trials.trial.cut import confirm
 
@@ -118,6 +119,7 @@ class _Terms:
     lives_on: bool = True
     acknowledged: int = 2
     in_ledger: int | None = 2
+    keeps_drawn: bool = False
 
 
 @pytest.fixture
@@ -149,6 +151,7 @@ def confirmed(
         lives_on=terms.lives_on,
         acknowledged=terms.acknowledged,
         in_ledger=terms.in_ledger,
+        keeps_drawn=terms.keeps_drawn,
     )
 
 
@@ -164,6 +167,16 @@ def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story)
     assert said.t_ms == pytest.approx(4_900.0, abs=0.01)
     assert said.view == state.as_json() | {"recording": "life-1"}
     assert said.finding.startswith("acknowledged-is-durable at event")
+
+
+def test_a_run_may_keep_each_drawn_cut(story: Story) -> None:
+    story.acknowledges(2, is_covered=False)
+    drawn, state, said = confirmed(story, _Terms(keeps_drawn=True))
+    assert (state, said.is_made) == (drawn, False)
+    assert "keeps each drawn cut" in said.why_not
+    task = core_tasks.Cut(keeps_drawn=True)
+    assert task_of(as_json(task)) == task
+    assert as_json(core_tasks.Cut()) == {"kind": "cut"}, "as in older records"
 
 
 def test_a_client_that_lives_is_let_live_where_only_its_requests_are_at_stake(story: Story) -> None:
