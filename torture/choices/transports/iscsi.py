@@ -72,7 +72,7 @@ rmdir {_GROUP}/lun/lun_0 {_TARGET}/core/*/vm
 """Shell: end the sessions, then the LUN and its backstore, which holds the volume open."""
 
 
-class _Lun:
+class Lun:
     """The common part of LUNs that the client's QEMU opens, through libiscsi."""
 
     lun: ClassVar[int] = 0
@@ -97,7 +97,7 @@ class _Lun:
 #
 # LIO mirrors the zvol's own write cache, so the LUN is write-back
 # (drivers/target/target_core_iblock.c).
-class Iscsi(_Lun, OfZvol):
+class Iscsi(Lun, OfZvol):
     """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 
     traits = Traits(
@@ -249,7 +249,7 @@ _BYTES = SIZE_MIB * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fileio(_Lun, OfImage):
+class Fileio(Lun, OfImage):
     """One LUN on a file; `has_write_cache`: targetcli's `write_back=true`, which is its default."""
 
     has_write_cache: bool = False
@@ -275,7 +275,7 @@ class Fileio(_Lun, OfImage):
     def attachment(self, *, nas_host: str) -> Attachment:
         """A LUN whose cache is as set."""
         # `super()` does not know the new class that slots made
-        attached = _Lun.attachment(self, nas_host=nas_host)
+        attached = Lun.attachment(self, nas_host=nas_host)
         return replace(attached, has_write_cache=self.has_write_cache)
 
 

@@ -288,6 +288,11 @@ class Transport(Protocol):
     def cache_scripts(self) -> Mapping[str, str]:
         """The proof of its caches: a name for each, and a script that prints its mode."""
 
+    def proofs(self, options: VolumeOptions) -> Mapping[str, tuple[str, str]]:
+        """The settings of its target: shell that prints a line, and the line where they are in effect."""
+        del options
+        return {}
+
     def attachment(self, *, nas_host: str) -> Attachment:
         """The device or directory that the client attaches, from the NAS at this address."""
 

@@ -7,6 +7,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -64,16 +65,26 @@ class _Entry:
 
 
 def assemble(
-    recipe: Recipe, *, base: Path, kernel: Path, into: Path, modules: Path | None = None
+    recipe: Recipe,
+    *,
+    base: Path,
+    kernel: Path,
+    into: Path,
+    modules: Path | None = None,
+    added: Path | None = None,
 ) -> str:
     """Write `root.sqfs`, `vmlinuz` and `initrd` into a folder; return the kernel's release.
 
-    `base`, `kernel` and `modules` are the archives of the slow layer. The same input gives the same
-    bytes.
+    `base`, `kernel`, `modules` and `added` are the archives of the slow layer. The same input gives
+    the same bytes.
     Raises `HarnessError` when the archives do not fit together or the disk is full.
     """
-    with tarfile.open(base) as base_tar, tarfile.open(kernel) as kernel_tar:
+    with ExitStack() as opened:
+        base_tar, kernel_tar = (opened.enter_context(tarfile.open(one)) for one in (base, kernel))
+        added_tar = None if added is None else opened.enter_context(tarfile.open(added))
         release = read_member(kernel_tar, "./release").decode().strip()
+        if added_tar is not None:
+            _must_be_built_for(release, added_tar)
         (into / "vmlinuz").write_bytes(read_member(kernel_tar, "./vmlinuz"))
         wanted = recipe.kernel.initrd_modules if recipe.kernel else ()
         patched: dict[str, bytes] = {}
@@ -84,19 +95,35 @@ def assemble(
             build_initrd(kernel_tar, release, wanted, RECIPES / "boot" / "init", patched)
         )
         # afterwards, as it renames the members of the archives
-        entries = _root_entries(recipe, base_tar, kernel_tar, into)
+        entries = _root_entries(recipe, base_tar, kernel_tar, into, added_tar)
         _squash([_patched(entry, patched) for entry in entries], into / "root.sqfs")
     return release
 
 
+def _must_be_built_for(release: str, added: tarfile.TarFile) -> None:
+    built_for = read_member(added, "./release").decode().strip()
+    if built_for != release:
+        raise HarnessError(
+            f"modules were built for the kernel {built_for}, and the image has {release}: the mirror "
+            "moved between two builds",
+            hint="tools/images build --fresh",
+        )
+
+
 def _root_entries(
-    recipe: Recipe, base: tarfile.TarFile, kernel: tarfile.TarFile, scratch: Path
+    recipe: Recipe,
+    base: tarfile.TarFile,
+    kernel: tarfile.TarFile,
+    scratch: Path,
+    added: tarfile.TarFile | None = None,
 ) -> list[_Entry]:
     """Everything in the root, each path once: later sources win over earlier ones."""
     entries: dict[str, _Entry] = {}
     for entry in _base_entries(base, recipe):
         entries[entry.info.name] = entry
     for entry in _kernel_entries(kernel, _OF_THE_NAS if recipe.follows_zfs else ""):
+        entries[entry.info.name] = entry
+    for entry in () if added is None else _added_entries(added):
         entries[entry.info.name] = entry
     ours = {name: _folder(name) for name in MOUNT_POINTS}
     ours["etc/machine-id"] = _file("etc/machine-id", b"", executable=False)
@@ -143,6 +170,13 @@ def _kernel_entries(kernel: tarfile.TarFile, tools: str) -> Iterator[_Entry]:
             if info.islnk():
                 info.linkname = info.linkname.removeprefix("./").removeprefix(tools)
             yield _entry_of(kernel, info)
+
+
+def _added_entries(added: tarfile.TarFile) -> Iterator[_Entry]:
+    for info in added:
+        info.name = info.name.removeprefix("./").strip("/")
+        if info.name.startswith("usr/"):
+            yield _entry_of(added, info)
 
 
 def _patched(entry: _Entry, patched: Mapping[str, bytes]) -> _Entry:

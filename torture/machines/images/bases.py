@@ -141,6 +141,11 @@ _POLL_S = 0.1
 _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
 _LINUX_SOURCE = "linux.tar"
+_SUPPLIED = {
+    _SOURCE: "tools/images build --zfs PATH, or NAME --tree scst=PATH",
+    _LINUX_SOURCE: "--linux PATH",
+}
+"""How a user supplies a source tree, by its archive in the build."""
 _PATCHES = "patches"
 _COMPILED = "compiled.tar"
 _COMPILED_PATH = "/compiled"
@@ -176,21 +181,19 @@ def build_base(
     stop: Event,
     keep: int,
     compiled: Path | None = None,
-    tree: SourceTree | None = None,
-    linux_trees: Sequence[SourceTree] = (),
+    trees: Sequence[SourceTree] = (),
     patches: PatchSeries = NO_PATCHES,
 ) -> None:
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
 
-    The build's processes hold the descriptor `keep` open. `tree` is the source tree that the
+    The build's processes hold the descriptor `keep` open. `trees` has the source trees that the
     recipe's stages build, and `patches` are those that they apply, if they do so. The archive
     `compiled` has the compilers' cache of earlier trees, and gets this one's. Raises `HarnessError`
     with the log's last lines when mmdebstrap fails, and when `stop` is set meanwhile.
     """
-    if recipe.source:
-        _pack(tree, recipe.source, work)
-    if recipe.linux_source:
-        _pack_linux(linux_trees, recipe.linux_source, work)
+    for version, archive in ((recipe.source, _SOURCE), (recipe.linux_source, _LINUX_SOURCE)):
+        if version:
+            _pack(trees, version, work / archive)
     if recipe.patches:
         _pack_patches(patches, recipe.patches, work)
     command = _command(recipe, work, compiled)
@@ -247,23 +250,14 @@ def parse_dpkg_status(text: str) -> dict[str, str]:
     return packages
 
 
-def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
-    if tree is None or tree.version != version:
-        raise HarnessError(
-            f"ZFS {version} is built from a source tree, and is not built yet",
-            hint="tools/images build --zfs PATH, with that source tree unchanged",
-        )
-    tree.pack(work / _SOURCE)
-
-
-def _pack_linux(trees: Sequence[SourceTree], version: str, work: Path) -> None:
+def _pack(trees: Sequence[SourceTree], version: str, archive: Path) -> None:
     tree = next((tree for tree in trees if tree.version == version), None)
     if tree is None:
         raise HarnessError(
-            f"Linux {version} is built from a source tree, and is not built yet",
-            hint="--linux PATH, with that source tree unchanged",
+            f"{version} is built from a source tree, and is not built yet",
+            hint=f"{_SUPPLIED[archive.name]}, with that source tree unchanged",
         )
-    tree.pack(work / _LINUX_SOURCE)
+    tree.pack(archive)
 
 
 def _pack_patches(patches: PatchSeries, digest: str, work: Path) -> None:

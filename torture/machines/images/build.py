@@ -91,14 +91,13 @@ def ensure_all(
     fresh: bool = False,
     zfs: str = DEFAULT,
     linux: Kernels = DEFAULT_KERNELS,
-    tree: SourceTree | None = None,
-    linux_trees: Sequence[SourceTree] = (),
+    trees: Sequence[SourceTree] = (),
     patches: PatchSeries = NO_PATCHES,
 ) -> list[GuestImage]:
     """The images of these names; missing ones are built in parallel.
 
-    `fresh` builds all of them again, to get newer packages from the mirror. `tree` is the source
-    tree of the version of ZFS, if that is not Debian's, `linux_trees` and `patches` are those of Linux.
+    `fresh` builds all of them again, to get newer packages from the mirror. `trees` are the source
+    trees that have to be built, and `patches` are those of Linux.
     """
     if unknown := set(names) - set(image_names()):
         raise HarnessError(
@@ -116,8 +115,7 @@ def ensure_all(
         cache=cache,
         progress=progress,
         fresh=fresh,
-        tree=tree,
-        linux_trees=linux_trees,
+        trees=trees,
         patches=patches,
     )
     bases = builder.bases(recipes)
@@ -131,11 +129,6 @@ def ensure_all(
     return [image for image in images if image]
 
 
-def _slot(recipe: Recipe) -> str:
-    """The name of its base in the cache."""
-    return f"{recipe.name}-{recipe.base_key}"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Builder:
     """The wishes of one call of `ensure_all`."""
@@ -143,18 +136,17 @@ class _Builder:
     cache: Cache
     progress: Callable[[str], None]
     fresh: bool
-    tree: SourceTree | None
-    linux_trees: Sequence[SourceTree]
+    trees: Sequence[SourceTree]
     patches: PatchSeries
     stop: Event = field(default_factory=Event)
     """Ends the building of all bases."""
 
     def bases(self, recipes: Sequence[Recipe]) -> dict[str, Path]:
-        """The base of each recipe, of its kernel and of patched modules, by its slot."""
+        """The base of each recipe and of the stages that it needs, by its slot."""
         wanted = {
-            _slot(made): made
+            made.base_slot: made
             for recipe in recipes
-            for made in (recipe, recipe.kernel, recipe.modules)
+            for made in (recipe, recipe.kernel, recipe.modules, recipe.added)
             if made
         }
         with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
@@ -174,31 +166,35 @@ class _Builder:
             build_base(
                 recipe,
                 made,
-                log=self.cache.log(_slot(recipe)),
+                log=self.cache.log(recipe.base_slot),
                 progress=self.progress,
                 stop=self.stop,
                 keep=keep,
                 compiled=self.cache.compiled,
-                tree=self.tree,
-                linux_trees=self.linux_trees,
+                trees=self.trees,
                 patches=self.patches,
             )
 
-        slot = _slot(recipe)
+        slot = recipe.base_slot
         return self._ensure("bases", slot, build, deadline_s=BUILD_DEADLINE_S, stop=self.stop)
 
     def image(self, recipe: Recipe, bases: Mapping[str, Path]) -> None:
         """The quick layer of an image, on its bases."""
         kernel = recipe.kernel
         assert kernel is not None, "an image has a kernel"
-        of_base, of_kernel = bases[_slot(recipe)], bases[_slot(kernel)]
-        of_modules = None if recipe.modules is None else bases[_slot(recipe.modules)] / _ARCHIVE
+        of_base, of_kernel = bases[recipe.base_slot], bases[kernel.base_slot]
+        of_modules = None if recipe.modules is None else bases[recipe.modules.base_slot] / _ARCHIVE
+        of_added = None if recipe.added is None else bases[recipe.added.base_slot] / _ARCHIVE
 
         def build(made: Path, _keep: int) -> None:
             base, archive = of_base / _ARCHIVE, of_kernel / _ARCHIVE
-            release = assemble(recipe, base=base, kernel=archive, modules=of_modules, into=made)
+            release = assemble(
+                recipe, base=base, kernel=archive, modules=of_modules, added=of_added, into=made
+            )
             patches = "" if recipe.modules is None else recipe.modules.patches
             manifest = _manifest(of_base, of_kernel, release, built=kernel.source, patches=patches)
+            if recipe.added is not None:
+                manifest[recipe.added.name] = recipe.added.source
             (made / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
             content_digest(made)
 

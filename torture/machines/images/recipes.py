@@ -51,6 +51,18 @@ _BUILDING_MODULES = (
 )
 """The packages with which some modules of a kernel are built again."""
 _PATCHED = "patched.sh"
+_BUILDING_ADDED = (
+    "linux-headers-cloud-amd64",
+    "binutils",
+    "ccache",
+    "gcc",
+    "kmod",
+    "libc6-dev",
+    "make",
+    "patch",
+    "perl",
+)
+"""The packages with which a source tree's modules and programs are built for a kernel."""
 _DEBIANS_KERNEL = ("linux-headers-cloud-amd64",)
 """Packages that would have ZFS built for the kernel of the suite, too."""
 
@@ -79,7 +91,7 @@ class Recipe:
     linux_source: str = ""
     """The version of the source tree of Linux that its stages build; empty where they need none."""
     patch: Path | None = None
-    """The bug that its first stage plants in the sources of ZFS's modules."""
+    """The change that its first stage makes in the sources that it builds."""
     files: tuple[Path, ...] = ()
     """Folders copied over the root, in this order."""
     python: tuple[tuple[Path, str], ...] = ()
@@ -99,6 +111,8 @@ class Recipe:
     """The stage that provides patched modules of this kernel; None without patches."""
     patches: str = ""
     """The digest of the patches to Linux that its stage applies."""
+    added: Recipe | None = None
+    """The stage that builds further modules and programs for this kernel; None without any."""
 
     @property
     def has_tree(self) -> bool:
@@ -131,6 +145,13 @@ class Recipe:
         return digest_of(parts)[:_KEY_CHARS]
 
     @property
+    def base_slot(self) -> str:
+        """The name of the slow layer in the cache: that of the extended recipe where this adds none."""
+        is_same = self.extends is not None and self.extends.base_key == self.base_key
+        name = self.extends.name if self.extends is not None and is_same else self.name
+        return f"{name}-{self.base_key}"
+
+    @property
     def image_key(self) -> str:
         """The key of the image: its base, the kernel's, the suite's files, the code that joins them."""
         trees = [*self.files, *(tree for tree, _ in self.python), RECIPES / "boot"]
@@ -141,6 +162,8 @@ class Recipe:
             parts += [self.kernel.base_key.encode(), self.kernel.path.read_bytes()]
         if self.modules is not None:
             parts.append(self.modules.base_key.encode())
+        if self.added is not None:
+            parts.append(self.added.base_key.encode())
         for path in sorted(Path(__file__).parent.glob("*.py")):
             parts.append(path.read_bytes())
         for tree in trees:
@@ -233,7 +256,33 @@ def read_recipe(name: str, *, zfs: str = DEFAULT, linux: Kernels = DEFAULT_KERNE
     recipe = _read(name, path, version)
     own = linux.nas if recipe.follows_zfs else linux.client
     kernel = read_kernel_recipe(version, own) if recipe.follows_zfs else _kernel_of_client(own)
-    return replace(recipe, kernel=kernel, modules=_patched_modules(own))
+    added = _added_stage(path, kernel)
+    return replace(recipe, kernel=kernel, modules=_patched_modules(own), added=added)
+
+
+def _added_stage(path: Path, kernel: Recipe) -> Recipe | None:
+    """The stage of the recipe's `added`: a source tree, built for this kernel."""
+    asked = _parse(path).get("added")
+    if asked is None:
+        return None
+    if kernel.linux_source:
+        raise HarnessError(
+            f"{path.parent.name} is built for kernels of Debian's, and the NAS's is a source tree's",
+            hint="choose another --linux",
+        )
+    try:
+        patch = asked.get("patch")
+        return replace(
+            kernel,
+            name=asked["from"],
+            packages=_BUILDING_ADDED,
+            zfs_from="",
+            stages=(RECIPES / asked["from"] / _STAGE,),
+            source=asked["source"],
+            patch=None if patch is None else RECIPES / asked["from"] / patch,
+        )
+    except KeyError as error:
+        raise HarnessError(f"{path}: added: {error} is missing", hint="correct it") from error
 
 
 def image_names() -> tuple[str, ...]:
@@ -252,8 +301,8 @@ def _is_on_demand(name: str) -> bool:
 
 def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     content = _parse(path)
-    # by `torture/facts/zfs/versions.py`, `torture/facts/linux/kernels.py`, `_is_on_demand`
-    for read_elsewhere in ("zfs", "linux", "on_demand"):
+    # by `torture/facts/zfs/versions.py`, `torture/facts/linux/kernels.py`, and two functions of this file
+    for read_elsewhere in ("zfs", "linux", "on_demand", "added"):
         content.pop(read_elsewhere, None)
     extended = None
     if (like := content.pop("extends", None)) is not None:

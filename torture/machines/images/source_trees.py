@@ -1,4 +1,4 @@
-"""Source trees of OpenZFS and Linux: their versions, by their content, and their way into an archive.
+"""Source trees of OpenZFS, Linux and SCST: their versions, by content, and their way into an archive.
 
 Patches for a kernel of Debian's, and the modules that were built with them.
 
@@ -141,6 +141,23 @@ def read_linux_tree(root: Path) -> SourceTree:
         )
     version, digest = ".".join(found[name] for name in _NUMBERS), digest_of_tree(root)
     return SourceTree(root=root, version=kernels.name_of_source(version, digest), digest=digest)
+
+
+_SCST_NUMBER = re.compile(r'^#define SCST_VERSION_NAME\s+"([0-9a-z.-]+)"', re.MULTILINE)
+
+
+def read_scst_tree(root: Path) -> SourceTree:
+    """SCST's tree in this folder; raises `HarnessError` when there is none."""
+    header = root.absolute() / "scst/include/scst_const.h"
+    try:
+        number = _SCST_NUMBER.search(header.read_text(errors="replace"))
+    except OSError as error:
+        raise HarnessError(f"{root} is no source tree of SCST: {error}") from error
+    if number is None:
+        raise HarnessError(f"{root} is no source tree of SCST: {header} names no version")
+    digest = digest_of_tree(root)
+    version = f"scst-{kernels.name_of_source(number[1], digest)}"
+    return SourceTree(root=root.absolute(), version=version, digest=digest)
 
 
 def choose_zfs(text: str) -> ChosenSource:

@@ -121,6 +121,11 @@ def essentials_of(cell: Cell) -> tuple[Setting, ...]:
                 expected="async" if cell[NFS_EXPORT] is NfsExport.ASYNC else "sync",
             )
         )
+    of_target = cell[TRANSPORT].below.proofs(volume_options_of(cell))
+    essentials += [
+        Setting(name=name, script=script, expected=line)
+        for name, (script, line) in of_target.items()
+    ]
     return tuple(essentials)
 
 

@@ -212,10 +212,19 @@ def test_a_flush_was_lost_by_a_part_that_got_it_if_the_disks_would_have_taken_it
     of_disks: dict[str, int],
     lost_by: str,
 ) -> None:
-    sent = Detour(of_client=1, of_volume=of_volume, of_dataset=of_dataset, of_disks=of_disks)
+    sent = Detour(
+        of_client=1,
+        at_target_bytes=480,
+        zil_commits=0,
+        of_volume=of_volume,
+        of_dataset=of_dataset,
+        of_disks=of_disks,
+    )
     assert sent.is_lost_by_zfs(LEGS) is (lost_by == "zfs")
     assert sent.is_lost_by_the_chain(LEGS) is (lost_by == "chain")
     assert not replace(sent, of_client=0).is_lost_by_the_chain(LEGS)
+    assert not replace(sent, at_target_bytes=96).is_lost_by_the_chain(LEGS), "our own QEMU kept it"
+    assert replace(sent, at_target_bytes=None).is_lost_by_the_chain(LEGS) is (lost_by == "chain")
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,10 @@ def ensure_recovery_programs(
         with cache.workspace(slot) as (work, keep):
             made = work / "made"
             made.mkdir()
-            log = cache.log(slot)
-            build_base(recipe, made, log=log, progress=progress, stop=Event(), keep=keep, tree=tree)
+            log, trees = cache.log(slot), () if tree is None else (tree,)
+            build_base(
+                recipe, made, log=log, progress=progress, stop=Event(), keep=keep, trees=trees
+            )
             _unpack(made)
             cache.publish(made, "bases", slot)
 

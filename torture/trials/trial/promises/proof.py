@@ -59,6 +59,9 @@ from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 DEADLINE_S = 60
 _NAME = ".proof"
+FLUSHES = 10
+_FLUSHES_BYTES = FLUSHES * 48
+"""The shortest request that they can be: iSCSI's, of 48 bytes (RFC 7143, 11.2)."""
 _COUNT_OF_MOUNT = """\
 cat /proc/self/mountstats /proc/fs/cifs/Stats 2> /dev/null |
 awk '$1 ~ /^(WRITE|COMMIT|Flushes):$/ { sent += $2 } END { print sent + 0 }'
@@ -71,6 +74,11 @@ class Detour:
 
     of_client: int
     """Requests to make data durable that the client sent at a synced write."""
+    at_target_bytes: int | None
+    """The NAS's port received so many as the client's disk got `FLUSHES` flushes and nothing else. None
+    where the client has no disk of its own."""
+    zil_commits: int
+    """Requests to ZFS's intent log at a synced write of the client."""
     of_volume: int | None
     """Flushes that the zvol got at a synced write of the client. None where there is no zvol."""
     of_dataset: dict[str, int] | None
@@ -86,9 +94,13 @@ class Detour:
         return self._is_of_zfs(holders) and self._reaches(holders)
 
     def is_lost_by_the_chain(self, holders: Sequence[ShelfDisk]) -> bool:
-        """Whether the client sent a request, and none came to ZFS, which would have taken it."""
+        """Whether the client's request came to the NAS, and none to ZFS, which would have taken it.
+
+        A client whose own QEMU keeps its flushes sends the NAS nothing: that is no fault of a target.
+        """
         has_sent = self.of_client > 0 and not self._is_of_zfs(holders)
-        return has_sent and self._reaches(holders)
+        has_come = self.at_target_bytes is None or self.at_target_bytes >= _FLUSHES_BYTES
+        return has_sent and has_come and self._reaches(holders)
 
     def _is_of_zfs(self, holders: Sequence[ShelfDisk]) -> bool:
         if self.of_dataset is None:
@@ -168,8 +180,12 @@ def _detour_of(
     of_volume = _flushes_of_zvol(trial, nas, client) if has_zvol else None
     if not has_zvol:
         _write_and_sync(trial, client)
+    of_client, committed = _requests_of(trial, client) - sent_before, _zil_commits(nas)
+    _write_and_sync(trial, client)
     return Detour(
-        of_client=_requests_of(trial, client) - sent_before,
+        of_client=of_client,
+        zil_commits=_zil_commits(nas) - committed,
+        at_target_bytes=_bytes_of_flushes(trial, nas, client),
         of_volume=of_volume,
         of_dataset=None if has_zvol else during(lambda: _run(nas, in_nas)),
         of_disks=during(lambda: _run(nas, pool.flush_disks_script(holders))),
@@ -188,6 +204,27 @@ def _requests_of(trial: Trial, client: Machine) -> int:
         return int(_run(client, _COUNT_OF_MOUNT))
     stat = f"/sys/class/block/$(basename $(readlink -f {device}))/stat"
     return int(_run(client, f"awk '{{ print $16 }}' {stat}"))
+
+
+def _zil_commits(nas: Machine) -> int:
+    """Calls of `zil_commit` so far (OpenZFS `include/sys/zil.h`, `zil_commit_count`)."""
+    return int(_run(nas, "awk '$1 == \"zil_commit_count\" { print $3 }' /proc/spl/kstat/zfs/zil"))
+
+
+def _bytes_of_flushes(trial: Trial, nas: Machine, client: Machine) -> int | None:
+    """Bytes that the NAS's port received as the client's disk got `FLUSHES` flushes and nothing else."""
+    if (device := trial.attachment.device) is None or trial.attachment.image is not None:
+        return None
+    port = trial.transport.traits.ports[0]
+    sockets = f"ss --no-header --info --tcp state established '( sport = :{port} )'"
+    received = (
+        f"{sockets} | grep -o 'bytes_received:[0-9]*' | "
+        "awk -F : '{ sum += $2 } END { print sum + 0 }'"
+    )
+    before = int(_run(nas, received))
+    flush = f"dd if=/dev/null of={device} conv=fsync,notrunc status=none"
+    _run(client, f"for i in $(seq {FLUSHES}); do {flush}; done")
+    return int(_run(nas, received)) - before
 
 
 def _flushes_of_zvol(trial: Trial, nas: Machine, client: Machine) -> int:
