@@ -8,17 +8,19 @@ drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flus
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torture.choices.transports.protocol import (
     ADD_PATH,
     PATH_SCRIPTS,
     SECOND_HOST,
     Attachment,
+    OfImage,
     OfZvol,
     Traits,
     Transport,
 )
-from torture.choices.volumes import VolumeOptions, zvol
+from torture.choices.volumes import IMAGE, VolumeKind, VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.wire.disk_requests import DiskWire
@@ -64,6 +66,9 @@ class NvmeTcp(OfZvol):
     multipath: str = _BY_DEFAULT
     has_two_paths: bool = False
     traits: Traits = _TRAITS
+    place: ClassVar[str] = zvol.DEVICE
+    is_buffered: ClassVar[bool] = False
+    """Whether nvmet opens it without O_DIRECT."""
 
     def publish_script(self, options: VolumeOptions) -> str:
         """Namespace, port, and their link last: listening starts with it."""
@@ -72,7 +77,8 @@ class NvmeTcp(OfZvol):
 {second}modprobe -a nvmet nvmet-tcp
 mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
 echo 1 > {_SUBSYSTEM}/attr_allow_any_host
-echo -n {zvol.DEVICE} > {_SUBSYSTEM}/namespaces/1/device_path
+echo -n {self.place} > {_SUBSYSTEM}/namespaces/1/device_path
+echo {int(self.is_buffered)} > {_SUBSYSTEM}/namespaces/1/buffered_io
 echo {_NAMESPACE_UUID} > {_SUBSYSTEM}/namespaces/1/device_uuid
 echo 1 > {_SUBSYSTEM}/namespaces/1/enable
 echo tcp > {_NVMET}/ports/1/addr_trtype
@@ -101,6 +107,16 @@ test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath
             advertised_script=IDENTITY_SCRIPT,
             device="/dev/nvme0n1",
         )
+
+
+class NvmeTcpFile(OfImage, NvmeTcp):
+    """A namespace on a file, as TrueNAS 25.10 has it.
+
+    A flush is an fsync of the file, a forced write O_DSYNC (drivers/nvme/target/io-cmd-file.c).
+    """
+
+    place = IMAGE
+    is_buffered = True
 
 
 CHOICES: tuple[Choice[Transport], ...] = (
@@ -133,6 +149,13 @@ CHOICES: tuple[Choice[Transport], ...] = (
         explained="the same with `nvme_core.multipath=N`",
         joins=frozenset({Sweep.EVERY_TRANSPORT}),
         place=31,
+    ),
+    Choice(
+        name="nvme_tcp_file",
+        value=NvmeTcpFile(traits=replace(_TRAITS, volume=VolumeKind.DATASET)),
+        words="NVMe/TCP (on a file)",
+        explained="nvmet on a file of a dataset with `buffered_io=1`",
+        place=35,
     ),
 )
 

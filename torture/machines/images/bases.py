@@ -254,10 +254,15 @@ def _pack(trees: Sequence[SourceTree], version: str, archive: Path) -> None:
     tree = next((tree for tree in trees if tree.version == version), None)
     if tree is None:
         raise HarnessError(
-            f"{version} is built from a source tree, and is not built yet",
+            f"{version} is built from a source tree, and is not built yet{_brought(trees)}",
             hint=f"{_SUPPLIED[archive.name]}, with that source tree unchanged",
         )
     tree.pack(archive)
+
+
+def _brought(trees: Sequence[SourceTree]) -> str:
+    names = ", ".join(tree.version for tree in trees)
+    return f" (there are {names})" if names else ""
 
 
 def _pack_patches(patches: PatchSeries, digest: str, work: Path) -> None:

@@ -160,6 +160,14 @@ def read_scst_tree(root: Path) -> SourceTree:
     return SourceTree(root=root.absolute(), version=version, digest=digest)
 
 
+def read_named_tree(text: str) -> SourceTree:
+    """The tree of a text like `scst=PATH`; raises `HarnessError` for another."""
+    name, _, folder = text.partition("=")
+    if name != "scst":
+        raise HarnessError(f"{text!r} names no source tree", hint="write scst=PATH")
+    return read_scst_tree(Path(folder).expanduser())
+
+
 def choose_zfs(text: str) -> ChosenSource:
     """The version of OpenZFS of that name, or the one of the source tree in that folder.
 

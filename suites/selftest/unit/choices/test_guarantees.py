@@ -68,6 +68,7 @@ TRANSPORTS = {
     "samba": ANSWERED_EARLY,
     "ganesha": ANSWERED_EARLY,
     "tgt": BEFORE_ZFS,
+    "nvme_tcp_file": WRITE_BACK,
     "scst": WRITE_BACK,
     "scst_guest": WRITE_BACK,
     "scst_file": WRITE_BACK,

@@ -6,7 +6,6 @@ Patches to the modules of a kernel: their parser, their name, and their modules 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import tarfile
 from dataclasses import replace
@@ -32,7 +31,6 @@ from torture.machines.images.source_trees import (
     PatchSeries,
     SourceTree,
     patched_modules,
-    read_scst_tree,
     read_zfs_tree,
 )
 
@@ -442,82 +440,3 @@ def test_modules_that_do_not_belong_to_the_kernel_are_refused(
     archive = archive_of(tmp_path / "modules.tar", dict.fromkeys(("release", *names), b"built"))
     with pytest.raises(HarnessError, match=why):
         patched_modules(archive, release=release, known=known)
-
-
-# An image with further modules, which its own stage builds from a source tree for the NAS's kernel.
-
-ADDED = '[added]\nfrom = "target"\nsource = "scst-1-0123456789ab"\n'
-
-
-@pytest.fixture
-def with_added(home: Path) -> Recipe:
-    """The recipe `two`, which adds a stage to `one` and nothing else."""
-    (home / "target").mkdir()
-    (home / "target/stage.sh").write_text("true\n")
-    (home / "two").mkdir()
-    (home / "two/recipe.toml").write_text(f'extends = "one"\n{ADDED}')
-    return read_recipe("two")
-
-
-def test_an_added_stage_is_of_the_kernels_suite_and_a_part_of_the_images_key(
-    with_added: Recipe, home: Path
-) -> None:
-    added = with_added.added
-    assert added is not None
-    assert (added.suite, added.source, added.patch) == ("trixie", "scst-1-0123456789ab", None)
-    assert "linux-headers-cloud-amd64" in added.packages
-    assert with_added.base_slot == read_recipe("one").base_slot, "it has no packages of its own"
-    (home / "target/fix.patch").write_text("a fix")
-    (home / "two/recipe.toml").write_text(f'extends = "one"\n{ADDED}patch = "fix.patch"\n')
-    patched = read_recipe("two")
-    assert patched.added is not None
-    assert patched.added.base_key != added.base_key
-    assert patched.image_key != with_added.image_key
-
-
-def test_an_added_stage_names_its_source(with_added: Recipe) -> None:
-    with_added.path.write_text('extends = "one"\n[added]\nfrom = "target"\n')
-    with pytest.raises(HarnessError, match="added: 'source' is missing"):
-        read_recipe("two")
-
-
-def test_what_was_added_lies_in_the_root_where_it_was_built_for_its_kernel(
-    with_added: Recipe, archives: tuple[Path, Path], tmp_path: Path
-) -> None:
-    files = {"usr/lib/torture/scst/scst.ko": b"m", "usr/sbin/daemon": b"d", "release": b"6.12\n"}
-    path = archive_of(tmp_path / "added.tar", files)
-    with (
-        tarfile.open(archives[0]) as base,
-        tarfile.open(archives[1]) as kernel,
-        tarfile.open(path) as added,
-    ):
-        assemble._must_be_built_for("6.12", added)
-        with pytest.raises(HarnessError, match=r"built for the kernel 6\.12"):
-            assemble._must_be_built_for("6.13", added)
-        entries = assemble._root_entries(with_added, base, kernel, tmp_path, added)
-    names = {entry.info.name for entry in entries}
-    assert {"usr/lib/torture/scst/scst.ko", "usr/sbin/daemon"} <= names
-    assert "release" not in names
-
-
-def test_a_tree_of_scst_has_its_version_and_a_hash_of_its_content(tmp_path: Path) -> None:
-    header = tmp_path / "scst/include/scst_const.h"
-    header.parent.mkdir(parents=True)
-    header.write_text('#define SCST_VERSION_NAME\t    "3.10.0-pre"\n')
-    version = read_scst_tree(tmp_path).version
-    assert re.fullmatch(r"scst-3\.10\.0-pre-[0-9a-f]{12}", version)
-    header.write_text('#define SCST_VERSION_NAME "3.10.0-pre"\n')
-    assert read_scst_tree(tmp_path).version not in ("", version)
-    header.write_text("#define SCST_VERSION 1\n")
-    with pytest.raises(HarnessError, match="names no version"):
-        read_scst_tree(tmp_path)
-    with pytest.raises(HarnessError, match="no source tree of SCST"):
-        read_scst_tree(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("name", ["nas_scst", "nas_scst_head", "nas_scst_synced"])
-def test_no_kernel_from_a_source_tree_has_scst(name: str) -> None:
-    assert read_recipe(name).added is not None
-    built = "6.12.1-0123456789ab"
-    with pytest.raises(HarnessError, match="is built for kernels of Debian's"):
-        read_recipe(name, linux=Kernels(nas=built, client=built))

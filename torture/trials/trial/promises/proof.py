@@ -146,7 +146,7 @@ class FlushProof:
 def follow_flush(trial: Trial, shelf: Shelf, *, nas: Machine, client: Machine) -> FlushProof:
     """Make the client sync a write, and follow its flush."""
     holders = pool.log_disks(trial.cell) or trial.disks
-    of_client = _flushes_during(trial, shelf, nas, lambda: _write_and_sync(trial, client))
+    of_client = flushes_during(trial, shelf, nas, lambda: _write_and_sync(trial, client))
     is_required = _must_flush(trial)
     is_missing = is_required and not any(of_client.get(disk.serial) for disk in holders)
     detour = _detour_of(trial, shelf, holders, nas=nas, client=client) if is_missing else None
@@ -175,16 +175,16 @@ def _detour_of(
     """Ask for a flush at each place between the client and the disks."""
     has_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
     in_nas = _synced_write_to(f"{DIRECTORY}/{_NAME}")
-    during = partial(_flushes_during, trial, shelf, nas)
+    during = partial(flushes_during, trial, shelf, nas)
     sent_before = _requests_of(trial, client)
     of_volume = _flushes_of_zvol(trial, nas, client) if has_zvol else None
     if not has_zvol:
         _write_and_sync(trial, client)
-    of_client, committed = _requests_of(trial, client) - sent_before, _zil_commits(nas)
+    of_client, committed = _requests_of(trial, client) - sent_before, zil_commits(nas)
     _write_and_sync(trial, client)
     return Detour(
         of_client=of_client,
-        zil_commits=_zil_commits(nas) - committed,
+        zil_commits=zil_commits(nas) - committed,
         at_target_bytes=_bytes_of_flushes(trial, nas, client),
         of_volume=of_volume,
         of_dataset=None if has_zvol else during(lambda: _run(nas, in_nas)),
@@ -206,7 +206,7 @@ def _requests_of(trial: Trial, client: Machine) -> int:
     return int(_run(client, f"awk '{{ print $16 }}' {stat}"))
 
 
-def _zil_commits(nas: Machine) -> int:
+def zil_commits(nas: Machine) -> int:
     """Calls of `zil_commit` so far (OpenZFS `include/sys/zil.h`, `zil_commit_count`)."""
     return int(_run(nas, "awk '$1 == \"zil_commit_count\" { print $3 }' /proc/spl/kstat/zfs/zil"))
 
@@ -250,7 +250,7 @@ def _run(machine: Machine, script: str) -> str:
     return machine.must("sh", "-c", script, deadline_s=DEADLINE_S).stdout
 
 
-def _flushes_during(
+def flushes_during(
     trial: Trial, shelf: Shelf, nas: Machine, action: Callable[[], object]
 ) -> dict[str, int]:
     """Flushes that each disk completed during an action, by its serial.
