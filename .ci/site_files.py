@@ -23,6 +23,7 @@ FILES = (
     "results/README.md",
     "torture/machines/shelf/native/README.md",
     "vmimages/README.md",
+    "vmimages/scst/*.patch",
     "vmimages/zfs/fixes/*.patch",
 )
 """Globs in the checkout."""
