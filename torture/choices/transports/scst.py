@@ -50,7 +50,7 @@ exit 1
 """
 """Shell: without its daemon SCST closes all connections, and the target is gone (`iscsi-scst/kernel`)."""
 _OF_TARGET = {"QueuedCommands": "32", "InitialR2T": "No", "NopInInterval": "30"}
-"""The words of a target of TrueNAS's, which are SCST's own there."""
+"""A target's settings: the queue is TrueNAS's, the others are the defaults of its SCST."""
 _SINCE_SCALE = "SCST as TrueNAS 25.10 has it"
 
 
@@ -61,7 +61,7 @@ class _Scst(Lun, Transport):
     handler: ClassVar[str]
     path: ClassVar[str]
     threads: ClassVar[str] = "8"
-    """SCST's own number, or that which the middleware writes once the device is there."""
+    """SCST's default; the middleware writes another number for a zvol."""
 
     traits_of_volume: ClassVar[Traits]
     image: str = "nas_scst"
@@ -91,7 +91,7 @@ class _Scst(Lun, Transport):
         return {"blocksize": str(sector_bytes), "rotational": "0"} | dict(self.chosen)
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """Modules, the device, its target; and a proof that SCST has taken each attribute."""
+        """The modules, the device with its attributes, and its target last."""
         attributes = self._attributes(options.sector_bytes)
         words = "; ".join(f"{name}={value}" for name, value in attributes.items())
         return f"""set -eu
@@ -123,7 +123,7 @@ echo {self.threads} > {_DEVICE}/threads_num
 
 
 def _printed(folder: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """Shell that prints the first lines of these files of sysfs, and the line it has to print."""
+    """Shell that prints the first line of each file in sysfs, and the expected line."""
     files = " ".join(f"{folder}/{name}" for name in values)
     return f"echo $(head --quiet --lines 1 {files})", " ".join(values.values())
 

@@ -419,3 +419,24 @@ def test_the_atomic_unit_is_the_namespaces_or_else_the_controllers(
         "nvme_awupf": "1",
         "nvme_nawupf_bytes": str(bytes_),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "nv_cache", "write_through", "threads"),
+    [
+        ("scst", 0, 0, 32),
+        ("scst_file", 0, 0, 8),
+        ("scst_file_nv", 1, 0, 8),
+        ("scst_file_through", 0, 1, 8),
+    ],
+)
+def test_each_attribute_of_scst_is_written_and_proven(
+    name: str, nv_cache: int, write_through: int, threads: int
+) -> None:
+    transport = Cell.parse(f"{name}-standard-noslog-ext4-bothdie")[TRANSPORT]
+    options = VolumeOptions(sync=Sync.STANDARD, sector_bytes=4096)
+    _, line = transport.proofs(options)["scst device"]
+    assert line.split()[:5] == [str(nv_cache), str(write_through), str(threads), "4096", "0"]
+    script = transport.publish_script(options)
+    assert "blocksize=4096; rotational=0" in script
+    assert ("nv_cache=1" in script, "write_through=1" in script) == (nv_cache, write_through)

@@ -75,8 +75,8 @@ class Detour:
     of_client: int
     """Requests to make data durable that the client sent at a synced write."""
     at_target_bytes: int | None
-    """The NAS's port received so many as the client's disk got `FLUSHES` flushes and nothing else. None
-    where the client has no disk of its own."""
+    """Bytes that the NAS's port received while the client's disk got `FLUSHES` flushes. None where the
+    client has no disk of its own."""
     zil_commits: int
     """Requests to ZFS's intent log at a synced write of the client."""
     of_volume: int | None
@@ -212,7 +212,7 @@ def zil_commits(nas: Machine) -> int:
 
 
 def _bytes_of_flushes(trial: Trial, nas: Machine, client: Machine) -> int | None:
-    """Bytes that the NAS's port received as the client's disk got `FLUSHES` flushes and nothing else."""
+    """Bytes that the NAS's port received while the client's disk got `FLUSHES` flushes."""
     if (device := trial.attachment.device) is None or trial.attachment.image is not None:
         return None
     port = trial.transport.traits.ports[0]
