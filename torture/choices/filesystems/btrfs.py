@@ -9,6 +9,7 @@ line `found <n> bytes used, no error found` or `... error(s) found` (btrfs-progs
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
@@ -55,6 +56,8 @@ _BENIGN = ("[", "found ", "No device size related problem found", "enabling repa
 """Headings (`[1/7] checking root items`) and the closing line itself."""
 
 
+# a broken tree fills thousands of lines, and one judgement parses them several times
+@lru_cache(maxsize=4)
 def parse_btrfs_check(output: ToolOutput) -> FsckResult:
     """The findings of btrfs check; raises `UnreadableError` when the output is ambiguous."""
     code = exit_code_of(output)

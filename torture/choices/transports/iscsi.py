@@ -1,4 +1,4 @@
-"""iSCSI: LIO, Linux's SCSI target, on a zvol or a file of a dataset; and tgt.
+"""iSCSI: LIO, Linux's SCSI target, on a zvol or a file of a dataset.
 
 Kernel Documentation/target/, drivers/target/target_core_iblock.c and target_core_file.c:
 `targetcli` writes the same files, only slower.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from torture.choices.transports.protocol import (
     ADD_PATH,
@@ -72,10 +71,17 @@ rmdir {_GROUP}/lun/lun_0 {_TARGET}/core/*/vm
 """Shell: end the sessions, then the LUN and its backstore, which holds the volume open."""
 
 
-class Lun:
-    """The common part of LUNs that the client's QEMU opens, through libiscsi."""
+def lun_of_qemu(nas_host: str, lun: int = 0) -> Attachment:
+    """A LUN that the client's QEMU opens, through libiscsi, as the client's second disk."""
+    source = DiskSource(
+        attributes={"protocol": "iscsi", "name": f"{IQN}/{lun}"},
+        within={"host": {"name": nas_host, "port": str(ISCSI_PORT)}},
+    )
+    return Attachment(source=source, device="/dev/vdb")
 
-    lun: ClassVar[int] = 0
+
+class Lun:
+    """The common part of LIO's LUNs."""
 
     def wait_until_idle_script(self) -> str:
         """Shell: return once no initiator is logged in, fail after 20 s."""
@@ -85,12 +91,8 @@ class Lun:
         )
 
     def attachment(self, *, nas_host: str) -> Attachment:
-        """The LUN of the target, as the client's second disk."""
-        source = DiskSource(
-            attributes={"protocol": "iscsi", "name": f"{IQN}/{self.lun}"},
-            within={"host": {"name": nas_host, "port": str(ISCSI_PORT)}},
-        )
-        return Attachment(source=source, device="/dev/vdb")
+        """QEMU opens it."""
+        return lun_of_qemu(nas_host)
 
 
 # iSCSI: LIO's iblock on a zvol; the client's QEMU is the initiator, through libiscsi.
@@ -175,6 +177,13 @@ iscsid
             wire=DiskWire(protocol=IscsiOnWire(ISCSI_PORT)),
             device=_GUEST_DEVICE,
         )
+
+
+def attachment_of(nas_host: str, *, is_of_guest: bool, lun: int = 0) -> Attachment:
+    """The disk of a target's LUN, by the client's own kernel (LUN 0) or by its QEMU."""
+    if is_of_guest:
+        return IscsiOfGuest().attachment(nas_host=nas_host)
+    return lun_of_qemu(nas_host, lun)
 
 
 # iSCSI over two addresses of the NAS: open-iscsi, and one disk of both by dm-multipath
@@ -274,9 +283,7 @@ class Fileio(Lun, OfImage):
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A LUN whose cache is as set."""
-        # `super()` does not know the new class that slots made
-        attached = Lun.attachment(self, nas_host=nas_host)
-        return replace(attached, has_write_cache=self.has_write_cache)
+        return replace(lun_of_qemu(nas_host), has_write_cache=self.has_write_cache)
 
 
 class FileioOnZvol(Iscsi):
@@ -298,41 +305,6 @@ class FileioOnZvol(Iscsi):
         """A fileio backstore on the node."""
         control = f"fd_dev_name=$(readlink -f {zvol.DEVICE}),fd_dev_size={_BYTES},fd_buffered_io=1"
         return _publish_script(kind="fileio", control=control)
-
-
-# iSCSI: tgt, a target in user space, on a zvol's node; the client's QEMU is the initiator.
-#
-# A write is a pwrite to the node, and a flush its fdatasync (tgt usr/bs_rdwr.c, `bs_rdwr_request`).
-# So theory promises what it does with LIO's fileio on a node: completed writes lie in the NAS's
-# page cache, which ZFS does not see. The caching page says write-back (usr/sbc.c, `sbc_lu_init`).
-# tgtadm(8).
-
-_ADMIN = "tgtadm --lld iscsi"
-
-
-class Tgt(FileioOnZvol):
-    """One LUN on a zvol's node, any initiator."""
-
-    lun = 1
-    """LUN 0 is tgt's own controller."""
-    traits = replace(
-        FileioOnZvol.traits, nas_image="nas_tgt", target_scripts=None, release_script=""
-    )
-
-    def publish_script(self, options: VolumeOptions) -> str:
-        """The daemon with a portal that no client reaches, the LUN, and the clients' portal last."""
-        return f"""set -eu
-tgtd --iscsi portal=127.0.0.1:{ISCSI_PORT + 1}
-for i in $(seq 200); do {_ADMIN} --mode sys --op show > /dev/null 2>&1 && break; sleep 0.05; done
-{_ADMIN} --mode target --op new --tid 1 --targetname {IQN}
-{_ADMIN} --mode logicalunit --op new --tid 1 --lun {self.lun} --backing-store $(readlink -f {zvol.DEVICE})
-{_ADMIN} --mode target --op bind --tid 1 --initiator-address ALL
-{_ADMIN} --mode portal --op new --param portal=0.0.0.0:{ISCSI_PORT}
-"""
-
-    def wait_until_idle_script(self) -> str:
-        """Return once no request is unread."""
-        return OfZvol.wait_until_idle_script(self)
 
 
 _TRANSPORTS = frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT})
@@ -378,14 +350,6 @@ CHOICES: tuple[Choice[Transport], ...] = (
         explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
         joins=_TRANSPORTS | {Sweep.TRANSPORTS_BEHIND_ALWAYS},
         place=22,
-    ),
-    Choice(
-        name="tgt",
-        value=Tgt(),
-        words="iSCSI (tgt, on a zvol)",
-        explained="tgt's `rdwr` store on a zvol's node: the page cache stands before ZFS",
-        joins=frozenset({Sweep.EVERY_TRANSPORT}),
-        place=23,
     ),
     Choice(
         name="iscsi_two",

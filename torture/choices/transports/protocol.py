@@ -396,3 +396,25 @@ class OfImage(OfDataset, Protocol):
     def wait_for_volume_script(self) -> str:
         """Wait for the image: a target might make an empty one in its place (O_CREAT, as LIO does)."""
         return f"{_WAIT_FOR_MOUNT}; test -e {IMAGE} || {{ echo '{IMAGE} is gone' >&2; exit 1; }}"
+
+
+class OfImageOver(OfZvol, Protocol):
+    """A transport of a sparse image in another filesystem, which lies on a zvol of the pool."""
+
+    kind: str
+    """The type of that filesystem."""
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the zvol, the filesystem and the image."""
+        made = OfZvol.make_volume_script(self, options)
+        image = f"truncate -s {SIZE_MIB}M {IMAGE}; sync -f {IMAGE}"
+        return f"{made}; mkfs.{self.kind} -q {zvol.DEVICE}; {self._mount_script}; {image}"
+
+    def wait_for_volume_script(self) -> str:
+        """Mount the filesystem, which replays its journal, and wait for the image."""
+        mounted = f"mountpoint -q {DIRECTORY} || {{ {self._mount_script}; }}"
+        return f"set -e; {OfZvol.wait_for_volume_script(self)}; {mounted}; test -e {IMAGE}"
+
+    @property
+    def _mount_script(self) -> str:
+        return f"mkdir -p {DIRECTORY}; mount -t {self.kind} {zvol.DEVICE} {DIRECTORY}"

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from torture.choices.transports.iscsi import IQN, ISCSI_PORT, IscsiOfGuest, Lun
+from torture.choices.transports.iscsi import IQN, ISCSI_PORT, attachment_of
 from torture.choices.transports.protocol import (
     Attachment,
     CompletedWrite,
     OfImage,
+    OfImageOver,
     OfZvol,
     Traits,
     Transport,
 )
 from torture.choices.volumes import IMAGE, VolumeKind, VolumeOptions, zvol
-from torture.facts.axes.axis import Choice
+from torture.facts.axes.axis import Choice, choice_of, table_beside
 from torture.facts.axes.sync import Sync
 
 _MODULES = "/usr/lib/torture/scst"
@@ -51,12 +52,11 @@ exit 1
 """Shell: without its daemon SCST closes all connections, and the target is gone (`iscsi-scst/kernel`)."""
 _OF_TARGET = {"QueuedCommands": "32", "InitialR2T": "No", "NopInInterval": "30"}
 """A target's settings: the queue is TrueNAS's, the others are the defaults of its SCST."""
-_SINCE_SCALE = "SCST as TrueNAS 25.10 has it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Scst(Lun, Transport):
-    """The common part of its devices."""
+class _Scst(Transport):
+    """The common part of its devices. `scst.toml` has them all."""
 
     handler: ClassVar[str]
     path: ClassVar[str]
@@ -73,11 +73,11 @@ class _Scst(Lun, Transport):
     @property
     def traits(self) -> Traits:
         """A disk with a write cache, unless an attribute takes that away."""
-        completed = CompletedWrite.IN_ZFS if self._has_write_cache else CompletedWrite.IN_LOG
+        cached = self.traits_of_volume.completed
         is_kept = ("nv_cache", "1") in self.chosen
         return replace(
             self.traits_of_volume,
-            completed=CompletedWrite.IN_ZFS if is_kept else completed,
+            completed=cached if is_kept or self._has_write_cache else CompletedWrite.IN_LOG,
             unflushed=frozenset({Sync.STANDARD} if is_kept else ()),
             client_has_network=self.is_of_guest,
             nas_image=self.image,
@@ -114,11 +114,7 @@ echo {self.threads} > {_DEVICE}/threads_num
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """The LUN of either initiator."""
-        if self.is_of_guest:
-            found = IscsiOfGuest().attachment(nas_host=nas_host)
-        else:
-            # `super()` does not know the new class that slots made
-            found = Lun.attachment(self, nas_host=nas_host)
+        found = attachment_of(nas_host, is_of_guest=self.is_of_guest)
         return replace(found, has_write_cache=self._has_write_cache)
 
 
@@ -154,61 +150,29 @@ class ScstFile(_Scst, OfImage):
     traits_of_volume = replace(_TRAITS, volume=VolumeKind.DATASET)
 
 
-CHOICES: tuple[Choice[Transport], ...] = (
-    Choice(
-        name="scst",
-        value=ScstZvol(),
-        words="iSCSI (SCST, on a zvol)",
-        explained=f"{_SINCE_SCALE}, `vdisk_blockio` on a zvol; the client's QEMU is the initiator",
-        place=24,
-    ),
-    Choice(
-        name="scst_guest",
-        value=ScstZvol(is_of_guest=True),
-        words="iSCSI (SCST, on a zvol, open-iscsi)",
-        explained="the same by the client's own kernel",
-        place=25,
-    ),
-    Choice(
-        name="scst_file",
-        value=ScstFile(),
-        words="iSCSI (SCST, on a file)",
-        explained=f"{_SINCE_SCALE}, `vdisk_fileio` on a file of a dataset",
-        place=26,
-    ),
-    Choice(
-        name="scst_file_guest",
-        value=ScstFile(is_of_guest=True),
-        words="iSCSI (SCST, on a file, open-iscsi)",
-        explained="the same by the client's own kernel",
-        place=27,
-    ),
-    Choice(
-        name="scst_file_through",
-        value=ScstFile(chosen=(("write_through", "1"),)),
-        words="iSCSI (SCST, on a file, write-through)",
-        explained="the same with `write_through=1`: SCST opens the file with O_DSYNC",
-        place=28,
-    ),
-    Choice(
-        name="scst_file_nv",
-        value=ScstFile(chosen=(("nv_cache", "1"),)),
-        words="iSCSI (SCST, on a file, nv_cache)",
-        explained="the same with `nv_cache=1`: SCST reports no write cache, and flushes nothing",
-        place=29,
-    ),
-    Choice(
-        name="scst_file_head",
-        value=ScstFile(image="nas_scst_head"),
-        words="iSCSI (SCST's head, on a file)",
-        explained="the same by SCST as its own project had it on 2026-08-21",
-        place=33,
-    ),
-    Choice(
-        name="scst_file_synced",
-        value=ScstFile(image="nas_scst_synced"),
-        words="iSCSI (SCST with an fsync, on a file)",
-        explained="the same with a patch: a flush and a forced write end with `vfs_fsync_range`",
-        place=34,
-    ),
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScstFileOver(OfImageOver, ScstFile):
+    """A LUN on a file of another filesystem, which has a page cache and a journal of its own."""
+
+    kind: str
+    traits_of_volume = replace(_TRAITS, release_script="", completed=CompletedWrite.IN_PAGE_CACHE)
+
+
+def _device(row: Mapping[str, Any]) -> _Scst:
+    chosen = {
+        "image": row.get("image", "nas_scst"),
+        "is_of_guest": row.get("by_guest", False),
+        "chosen": tuple(row.get("attributes", {}).items()),
+    }
+    match row["on"]:
+        case "zvol":
+            return ScstZvol(**chosen)
+        case "file":
+            return ScstFile(**chosen)
+        case kind:
+            return ScstFileOver(kind=kind, **chosen)
+
+
+CHOICES: tuple[Choice[Transport], ...] = tuple(
+    choice_of(row, _device(row)) for row in table_beside(__file__)["devices"]
 )

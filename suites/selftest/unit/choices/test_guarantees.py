@@ -52,6 +52,9 @@ BEFORE_ZFS = WRITE_BACK | {(Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES}
 ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK}
 """NFS whose server says async; Ganesha and SMB, whose servers sync no directory."""
 
+UNFLUSHED = ANSWERED_EARLY
+"""A disk that hides its write cache, or drops its flushes."""
+
 TRANSPORTS = {
     "iscsi": WRITE_BACK,
     "iscsi_guest": WRITE_BACK,
@@ -68,13 +71,20 @@ TRANSPORTS = {
     "samba": ANSWERED_EARLY,
     "ganesha": ANSWERED_EARLY,
     "tgt": BEFORE_ZFS,
+    "istgt": BEFORE_ZFS,
+    "targetcli": WRITE_BACK,
+    "targetcli_file": WRITE_BACK,
+    "targetcli_hidden": UNFLUSHED,
     "nvme_tcp_file": WRITE_BACK,
     "scst": WRITE_BACK,
     "scst_guest": WRITE_BACK,
     "scst_file": WRITE_BACK,
     "scst_file_guest": WRITE_BACK,
     "scst_file_through": STABLE,
-    "scst_file_nv": WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK},
+    "scst_file_nv": UNFLUSHED,
+    "scst_file_ext4": BEFORE_ZFS,
+    "scst_file_xfs": BEFORE_ZFS,
+    "scst_file_xfs_through": STABLE,
     "scst_file_head": WRITE_BACK,
     "scst_file_synced": WRITE_BACK,
     "nfs3": STABLE,
