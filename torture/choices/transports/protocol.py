@@ -197,6 +197,9 @@ class Traits:
     """Whether its server has a state of each client, which the client claims again after a reboot."""
     is_local: bool = False
     """Whether the client is the NAS itself."""
+    moves_blocks: bool = False
+    """Whether the NAS has another filesystem between its volume and the client's disk: a block of the
+    disk then has another place in the volume."""
     nas_image: str = "nas"
     """The image of a NAS that has its server."""
     client_image: str = CLIENT_IMAGE

@@ -155,7 +155,9 @@ class ScstFileOver(OfImageOver, ScstFile):
     """A LUN on a file of another filesystem, which has a page cache and a journal of its own."""
 
     kind: str
-    traits_of_volume = replace(_TRAITS, release_script="", completed=CompletedWrite.IN_PAGE_CACHE)
+    traits_of_volume = replace(
+        _TRAITS, release_script="", completed=CompletedWrite.IN_PAGE_CACHE, moves_blocks=True
+    )
 
 
 def _device(row: Mapping[str, Any]) -> _Scst:

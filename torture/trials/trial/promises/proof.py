@@ -14,6 +14,7 @@ is on trial: a target, a server or a version of ZFS that drops flushes has to re
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -59,9 +60,7 @@ from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 DEADLINE_S = 60
 _NAME = ".proof"
-FLUSHES = 10
-_FLUSHES_BYTES = FLUSHES * 48
-"""The shortest request that they can be: iSCSI's, of 48 bytes (RFC 7143, 11.2)."""
+_NODES = json.dumps({"execute": "query-named-block-nodes", "arguments": {"flat": True}})
 _COUNT_OF_MOUNT = """\
 cat /proc/self/mountstats /proc/fs/cifs/Stats 2> /dev/null |
 awk '$1 ~ /^(WRITE|COMMIT|Flushes):$/ { sent += $2 } END { print sent + 0 }'
@@ -74,9 +73,8 @@ class Detour:
 
     of_client: int
     """Requests to make data durable that the client sent at a synced write."""
-    at_target_bytes: int | None
-    """Bytes that the NAS's port received while the client's disk got `FLUSHES` flushes. None where the
-    client has no disk of its own."""
+    is_kept_by_qemu: bool
+    """Whether the client's own QEMU is set to keep flushes."""
     zil_commits: int
     """Requests to ZFS's intent log at a synced write of the client."""
     of_volume: int | None
@@ -98,9 +96,8 @@ class Detour:
 
         A client whose own QEMU keeps its flushes sends the NAS nothing: that is no fault of a target.
         """
-        has_sent = self.of_client > 0 and not self._is_of_zfs(holders)
-        has_come = self.at_target_bytes is None or self.at_target_bytes >= _FLUSHES_BYTES
-        return has_sent and has_come and self._reaches(holders)
+        has_sent = self.of_client > 0 and not self.is_kept_by_qemu
+        return has_sent and not self._is_of_zfs(holders) and self._reaches(holders)
 
     def _is_of_zfs(self, holders: Sequence[ShelfDisk]) -> bool:
         if self.of_dataset is None:
@@ -185,7 +182,7 @@ def _detour_of(
     return Detour(
         of_client=of_client,
         zil_commits=zil_commits(nas) - committed,
-        at_target_bytes=_bytes_of_flushes(trial, nas, client),
+        is_kept_by_qemu=_is_kept_by_qemu(trial, client),
         of_volume=of_volume,
         of_dataset=None if has_zvol else during(lambda: _run(nas, in_nas)),
         of_disks=during(lambda: _run(nas, pool.flush_disks_script(holders))),
@@ -211,20 +208,16 @@ def zil_commits(nas: Machine) -> int:
     return int(_run(nas, "awk '$1 == \"zil_commit_count\" { print $3 }' /proc/spl/kstat/zfs/zil"))
 
 
-def _bytes_of_flushes(trial: Trial, nas: Machine, client: Machine) -> int | None:
-    """Bytes that the NAS's port received while the client's disk got `FLUSHES` flushes."""
-    if (device := trial.attachment.device) is None or trial.attachment.image is not None:
-        return None
-    port = trial.transport.traits.ports[0]
-    sockets = f"ss --no-header --info --tcp state established '( sport = :{port} )'"
-    received = (
-        f"{sockets} | grep -o 'bytes_received:[0-9]*' | "
-        "awk -F : '{ sum += $2 } END { print sum + 0 }'"
-    )
-    before = int(_run(nas, received))
-    flush = f"dd if=/dev/null of={device} conv=fsync,notrunc status=none"
-    _run(client, f"for i in $(seq {FLUSHES}); do {flush}; done")
-    return int(_run(nas, received)) - before
+def _is_kept_by_qemu(trial: Trial, client: Machine) -> bool:
+    """Whether a disk that the client's QEMU opened is set so (QEMU qapi/block-core.json, `no-flush`).
+
+    A count of flushes at the NAS would not do: QEMU sends none where nothing was written since the
+    last one (block/io.c, `bdrv_co_flush`).
+    """
+    if trial.attachment.source is None:
+        return False
+    nodes = json.loads(client.ask_qemu(_NODES))["return"]
+    return any(node["cache"]["no-flush"] for node in nodes if not node["ro"])
 
 
 def _flushes_of_zvol(trial: Trial, nas: Machine, client: Machine) -> int:
