@@ -16,7 +16,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.cells import TRANSPORT, Cell
 from torture.choices.transports import AXIS as TRANSPORTS
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeOptions
@@ -150,6 +150,20 @@ def test_a_disk_without_a_trace_does_not_count_as_correct(tmp_path: Path) -> Non
         audited(tmp_path, acknowledged=3)
     assert audited(tmp_path, acknowledged=0) == ()
     assert audited(tmp_path, acknowledged=3, fault="fsync-ignored") == ()
+
+
+def test_a_disk_whose_blocks_the_nas_moves_is_not_looked_for_at_their_places() -> None:
+    asked: Any = SimpleNamespace(disk_trace=QemuTrace(file=Path("nowhere")), marks=object())
+    power_cut: Any = None
+
+    def look(disk: str) -> object:
+        cell = Cell.parse(f"{disk}-standard-noslog-ext4-bothdie")
+        trial: Any = SimpleNamespace(transport=cell[TRANSPORT])
+        return completions_before(trial, asked, power_cut, acknowledged=1, is_second=False)
+
+    assert look("scst_file_xfs") is None
+    with pytest.raises(HarnessError, match="QEMU wrote no trace"):
+        look("scst_file")
 
 
 # The write verifiers of an NFS server's two lives: kept where a client that lived on shows both.
