@@ -269,6 +269,8 @@ def _not_measured(cells: Sequence[Mapping[str, str]]) -> str:
     transports = {axes.get(TRANSPORT.field, "") for axes in cells}
     traits = [choice.value.traits for choice in TRANSPORT.choices if choice.name in transports]
     said = "The NAS is a Debian with OpenZFS; TrueNAS, Proxmox VE and other products were not measured."
+    if any(name.startswith("scst") for name in transports):
+        said += " SCST, TrueNAS's iSCSI target, was measured on that Debian."
     has_mount = any(axes.get(IMAGE.field, "") not in ("", IMAGE.default) for axes in cells)
     if not has_mount and any(own.is_nfs and not own.gives_files for own in traits):
         said += " A VM's image over NFS was measured through libnfs only, not on a mount."

@@ -149,10 +149,15 @@ def said_by(store: Store, count: dict[str, Any]) -> str:
     if count.get("is_walk"):
         return text.format(**{name: f"{value:,}" for name, value in walked(store, where).items()})
     counts = "" if count.get("with_inconclusive") else "AND badness >= 0 AND NOT is_confirmation"
-    [(n, k)] = store.sql.execute(
-        f"SELECT count(*), count(*) FILTER ({count.get('event', HARM)}) "
+    [(n, k, operations, lost, fsync_ms)] = store.sql.execute(
+        f"SELECT count(*), count(*) FILTER ({count.get('event', HARM)}), "
+        "sum(acknowledged), sum(lost), median(sync_p50_ms) "
         f"FROM live JOIN cells USING (cell) WHERE ({where}) {counts}"
     ).fetchall()
+    if count.get("is_operations"):
+        return text.format(
+            operations=f"{operations:,}", lost=f"{lost:,}", fsync_ms=f"{fsync_ms:.0f}"
+        )
     share = in_words(rate_of(k, n)).partition(" [")[2]
     return text.format(rate=f"{k:,} of {n:,} [{share}", k=f"{k:,}", n=f"{n:,}")
 
@@ -228,9 +233,9 @@ def test_readme_says_of_planted_faults_the_measured_counts() -> None:
 
 def test_readme_says_how_many_cuts_and_writes_there_are(store: Store) -> None:
     [(cuts, writes)] = store.sql.execute(
-        "SELECT count(*), sum(audited_completions) FILTER (transport <> 'scst_file') "
+        "SELECT count(*), sum(audited_completions) FILTER (NOT starts_with(transport, 'scst_file')) "
         "FROM live JOIN cells USING (cell)"
     ).fetchall()
     text = words_of("README.md")
     assert f"It has {cuts:,} real cuts" in text
-    assert f"of {writes:,} writes that the clients' disks completed" in text
+    assert f"Of {writes:,} writes that the clients' disks completed" in text
