@@ -71,8 +71,10 @@ rmdir {_GROUP}/lun/lun_0 {_TARGET}/core/*/vm
 """Shell: end the sessions, then the LUN and its backstore, which holds the volume open."""
 
 
-def lun_of_qemu(nas_host: str, lun: int = 0) -> Attachment:
-    """A LUN that the client's QEMU opens, through libiscsi, as the client's second disk."""
+def attachment_of(nas_host: str, *, is_of_guest: bool = False, lun: int = 0) -> Attachment:
+    """The disk of a LUN: the client's own kernel opens LUN 0, or its QEMU any, through libiscsi."""
+    if is_of_guest:
+        return IscsiOfGuest().attachment(nas_host=nas_host)
     source = DiskSource(
         attributes={"protocol": "iscsi", "name": f"{IQN}/{lun}"},
         within={"host": {"name": nas_host, "port": str(ISCSI_PORT)}},
@@ -92,7 +94,7 @@ class Lun:
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """QEMU opens it."""
-        return lun_of_qemu(nas_host)
+        return attachment_of(nas_host)
 
 
 # iSCSI: LIO's iblock on a zvol; the client's QEMU is the initiator, through libiscsi.
@@ -177,13 +179,6 @@ iscsid
             wire=DiskWire(protocol=IscsiOnWire(ISCSI_PORT)),
             device=_GUEST_DEVICE,
         )
-
-
-def attachment_of(nas_host: str, *, is_of_guest: bool, lun: int = 0) -> Attachment:
-    """The disk of a target's LUN, by the client's own kernel (LUN 0) or by its QEMU."""
-    if is_of_guest:
-        return IscsiOfGuest().attachment(nas_host=nas_host)
-    return lun_of_qemu(nas_host, lun)
 
 
 # iSCSI over two addresses of the NAS: open-iscsi, and one disk of both by dm-multipath
@@ -283,7 +278,7 @@ class Fileio(Lun, OfImage):
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A LUN whose cache is as set."""
-        return replace(lun_of_qemu(nas_host), has_write_cache=self.has_write_cache)
+        return replace(attachment_of(nas_host), has_write_cache=self.has_write_cache)
 
 
 class FileioOnZvol(Iscsi):

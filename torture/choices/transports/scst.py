@@ -166,13 +166,8 @@ def _device(row: Mapping[str, Any]) -> _Scst:
         "is_of_guest": row.get("by_guest", False),
         "chosen": tuple(row.get("attributes", {}).items()),
     }
-    match row["on"]:
-        case "zvol":
-            return ScstZvol(**chosen)
-        case "file":
-            return ScstFile(**chosen)
-        case kind:
-            return ScstFileOver(kind=kind, **chosen)
+    own = {"zvol": ScstZvol, "file": ScstFile}.get(row["on"])
+    return own(**chosen) if own else ScstFileOver(kind=row["on"], **chosen)
 
 
 CHOICES: tuple[Choice[Transport], ...] = tuple(

@@ -24,31 +24,13 @@ from torture.facts.axes.sync import Sync
 class _Target(Transport):
     """One LUN of a row."""
 
-    volume: ClassVar[VolumeKind]
     disk: ClassVar[str]
     """Shell for the path of its store."""
 
-    lun: int
-    image: str
+    traits: Traits
     script: str
     proof: tuple[str, str] | None
-    completed: CompletedWrite
-    is_of_guest: bool
-    """Whether the client's kernel is the initiator, and not its QEMU."""
-    hides_cache: bool
-    """Whether its initiator is not shown its write cache, and never flushes it."""
-
-    @property
-    def traits(self) -> Traits:
-        """A disk with a write cache."""
-        return Traits(
-            ports=(ISCSI_PORT,),
-            volume=self.volume,
-            completed=self.completed,
-            unflushed=frozenset({Sync.STANDARD} if self.hides_cache else ()),
-            client_has_network=self.is_of_guest,
-            nas_image=self.image,
-        )
+    lun: int
 
     def publish_script(self, options: VolumeOptions) -> str:
         """The row's script, with the names that it uses."""
@@ -59,39 +41,43 @@ class _Target(Transport):
         return {} if self.proof is None else {"target": self.proof}
 
     def attachment(self, *, nas_host: str) -> Attachment:
-        """The LUN of either initiator."""
-        found = attachment_of(nas_host, is_of_guest=self.is_of_guest, lun=self.lun)
-        return replace(found, has_write_cache=not self.hides_cache)
+        """The LUN of either initiator; a hidden cache is not shown to it."""
+        is_of_guest = self.traits.client_has_network
+        found = attachment_of(nas_host, is_of_guest=is_of_guest, lun=self.lun)
+        return replace(found, has_write_cache=not self.traits.unflushed)
 
 
 class TargetOnZvol(_Target, OfZvol):
     """A LUN on a zvol's node."""
 
-    volume = VolumeKind.ZVOL
     disk = f"$(readlink -f {zvol.DEVICE})"
 
 
 class TargetOnFile(_Target, OfImage):
     """A LUN on a file of a dataset."""
 
-    volume = VolumeKind.DATASET
     disk = IMAGE
 
 
-_KINDS = {"zvol": TargetOnZvol, "file": TargetOnFile}
+_KINDS = {VolumeKind.ZVOL: TargetOnZvol, VolumeKind.DATASET: TargetOnFile}
 _ROWS = table_beside(__file__)["targets"]
 _SCRIPTS = {row["name"]: row["publish"] for row in _ROWS}
 
 
 def _target(row: Mapping[str, Any]) -> _Target:
-    return _KINDS[row["on"]](
-        lun=row.get("lun", 0),
-        image=row["image"],
+    traits = Traits(
+        ports=(ISCSI_PORT,),
+        volume=VolumeKind(row["on"]),
+        completed=CompletedWrite(row.get("completed", CompletedWrite.IN_ZFS)),
+        unflushed=frozenset({Sync.STANDARD} if row.get("hides_cache") else ()),
+        client_has_network=row.get("by_guest", False),
+        nas_image=row["image"],
+    )
+    return _KINDS[traits.volume](
+        traits=traits,
         script="\n".join(_SCRIPTS[name] for name in (row.get("after"), row["name"]) if name),
         proof=(row["proof"], row["proven"]) if "proof" in row else None,
-        completed=CompletedWrite(row.get("completed", CompletedWrite.IN_ZFS)),
-        is_of_guest=row.get("by_guest", False),
-        hides_cache=row.get("hides_cache", False),
+        lun=row.get("lun", 0),
     )
 
 

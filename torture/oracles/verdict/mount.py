@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
@@ -140,6 +141,7 @@ def parse_mount(output: ToolOutput) -> Attempt:
     return Attempt(is_done=False, reason=refusal.split(": ", 2)[-1])
 
 
+@lru_cache(maxsize=8)  # each layer's judgement reads them all
 def read_kernel_log(output: ToolOutput) -> KernelLog:
     """The lines of a `dmesg` about filesystems and the disk, as far as it goes; never raises."""
     text = "\n".join(lines_of(output))

@@ -182,12 +182,13 @@ class Finding:
 def findings_in(document: str, reports: Iterable[str] = ()) -> tuple[Finding, ...]:
     """The findings of a document that begin with these two lines, in its order.
 
-    Each `report` is a page of docs/reports: a table names its findings and the affected versions.
+    Each `report` is a page of docs/reports: a table names its findings and the affected versions. Of two
+    reports of a finding the first one's versions count.
     """
     versions: dict[str, str] = {}
     for report in reports:
         bounds = "; ".join(f"{bound}: {words}" for bound, words in _BOUND.findall(report))
-        versions |= dict.fromkeys(_FINDING.findall(report), _plain(bounds))
+        versions = dict.fromkeys(_FINDING.findall(report), _plain(bounds)) | versions
     return tuple(_finding(match.groupdict(), versions) for match in _SECTION.finditer(document))
 
 

@@ -273,7 +273,8 @@ def test_a_finding_has_the_versions_of_its_report() -> None:
 
 
 def test_every_report_is_of_a_finding_that_the_page_has() -> None:
-    reports = [file for file in REPORTS.glob("*.md") if file.name != "README.md"]
+    reports = [file.name for file in REPORTS.glob("*.md") if file.name != "README.md"]
+    reports.remove("truenas-file-extent.md")  # it is of the finding that SCST's report has
     named = {found.versions for found in known_findings() if found.versions}
     assert len(named) == len(reports) > 8
     assert all(words.startswith("from: ") and "; to: " in words for words in named)
