@@ -33,7 +33,7 @@ class _Target(Transport):
     lun: int
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """The row's script, with the names that it uses."""
+        """The row's script, after the names and functions that it uses."""
         return f"set -eu\niqn={IQN} port={ISCSI_PORT} disk={self.disk}\n{self.script}\n"
 
     def proofs(self, options: VolumeOptions) -> Mapping[str, tuple[str, str]]:
@@ -60,8 +60,7 @@ class TargetOnFile(_Target, OfImage):
 
 
 _KINDS = {VolumeKind.ZVOL: TargetOnZvol, VolumeKind.DATASET: TargetOnFile}
-_ROWS = table_beside(__file__)["targets"]
-_SCRIPTS = {row["name"]: row["publish"] for row in _ROWS}
+_TABLE = table_beside(__file__)
 
 
 def _target(row: Mapping[str, Any]) -> _Target:
@@ -75,10 +74,12 @@ def _target(row: Mapping[str, Any]) -> _Target:
     )
     return _KINDS[traits.volume](
         traits=traits,
-        script="\n".join(_SCRIPTS[name] for name in (row.get("after"), row["name"]) if name),
+        script=f"{_TABLE['functions']}\n{row['publish']}",
         proof=(row["proof"], row["proven"]) if "proof" in row else None,
         lun=row.get("lun", 0),
     )
 
 
-CHOICES: tuple[Choice[Transport], ...] = tuple(choice_of(row, _target(row)) for row in _ROWS)
+CHOICES: tuple[Choice[Transport], ...] = tuple(
+    choice_of(row, _target(row)) for row in _TABLE["targets"]
+)

@@ -267,7 +267,8 @@ def test_a_finding_has_the_versions_of_its_report() -> None:
         "| affected from | `v1`, by [its source](y) |\n| affected to | v3 |\n"
     )
     other = "| finding | [x](../findings.md#x) |\n| affected from | v7 |\n"
-    (found,) = findings_in(section, [report, other])
+    later = "| finding | [a](../findings.md#a-b-c) |\n| affected from | v8 |\n"
+    (found,) = findings_in(section, [report, other, later])
     assert found.versions == "from: v1, by its source; to: v3"
     assert findings_in(section, [other])[0].versions == ""
 

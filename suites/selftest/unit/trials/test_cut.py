@@ -29,7 +29,7 @@ from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
 from torture.trials.trial import cut
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import wait_for_moment
-from torture.trials.trial.promises.proof import Detour
+from torture.trials.trial.promises.proof import Detour, keeps_flushes
 from torture.trials.trial.shared.machines import PowerCut
 
 SEEDS = range(2000)
@@ -224,6 +224,16 @@ def test_a_flush_was_lost_by_a_part_that_got_it_if_the_disks_would_have_taken_it
     assert sent.is_lost_by_the_chain(LEGS) is (lost_by == "chain")
     assert not replace(sent, of_client=0).is_lost_by_the_chain(LEGS)
     assert not replace(sent, is_kept_by_qemu=True).is_lost_by_the_chain(LEGS)
+
+
+@pytest.mark.parametrize(
+    ("no_flush", "ro", "keeps"),
+    [("true", "false", True), ("true", "true", False), ("false", "false", False)],
+)
+def test_qemu_says_of_a_disk_that_it_keeps_flushes(no_flush: str, ro: str, keeps: bool) -> None:
+    """The answer is QEMU 7.2.22's to `-blockdev driver=raw,cache.no-flush=on`, without other keys."""
+    cache = f'{{"no-flush": {no_flush}, "direct": false, "writeback": true}}'
+    assert keeps_flushes(f'{{"return": [{{"ro": {ro}, "cache": {cache}}}]}}') is keeps
 
 
 @pytest.mark.parametrize(

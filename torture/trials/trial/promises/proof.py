@@ -216,7 +216,12 @@ def _is_kept_by_qemu(trial: Trial, client: Machine) -> bool:
     """
     if trial.attachment.source is None:
         return False
-    nodes = json.loads(client.ask_qemu(_NODES))["return"]
+    return keeps_flushes(client.ask_qemu(_NODES))
+
+
+def keeps_flushes(answer: str) -> bool:
+    """Whether a writable node of QEMU's keeps flushes, by its answer to `query-named-block-nodes`."""
+    nodes = json.loads(answer)["return"]
     return any(node["cache"]["no-flush"] for node in nodes if not node["ro"])
 
 
