@@ -22,8 +22,7 @@ from torture.choices.transports.protocol import (
     Transport,
 )
 from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind, VolumeOptions, zvol
-from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.facts.axes.axis import Choice, choices_beside
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.iscsi_pdus import IscsiOnWire
 
@@ -302,55 +301,14 @@ class FileioOnZvol(Iscsi):
         return _publish_script(kind="fileio", control=control)
 
 
-_TRANSPORTS = frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT})
-
-CHOICES: tuple[Choice[Transport], ...] = (
-    Choice(
-        name="iscsi",
-        value=Iscsi(),
-        words="iSCSI",
-        explained="LIO iblock on a zvol; the client's QEMU is the initiator",
-        joins=EVERY_SWEEP,
-        place=0,
-    ),
-    Choice(
-        name="iscsi_guest",
-        value=IscsiOfGuest(),
-        words="iSCSI (open-iscsi)",
-        explained="the same by the client's own kernel, open-iscsi",
-        joins=_TRANSPORTS | {Sweep.HYPERVISOR_ON_LUNS, Sweep.HYPERVISOR_WITHOUT_FLUSHES},
-        place=10,
-    ),
-    Choice(
-        name="fileio",
-        value=Fileio(),
-        words="iSCSI (fileio, write-through)",
-        explained="LIO fileio on a file of a dataset, `write_back=false`",
-        joins=_TRANSPORTS,
-        place=20,
-    ),
-    # a flush becomes an fsync of the file
-    Choice(
-        name="fileio_wb",
-        value=Fileio(has_write_cache=True),
-        words="iSCSI (fileio, write-back)",
-        explained="the same with `write_back=true`",
-        joins=_TRANSPORTS | {Sweep.TRANSPORTS_BEHIND_ALWAYS},
-        place=21,
-    ),
-    Choice(
-        name="fileio_wb_zvol",
-        value=FileioOnZvol(),
-        words="iSCSI (fileio, write-back, on a zvol)",
-        explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
-        joins=_TRANSPORTS | {Sweep.TRANSPORTS_BEHIND_ALWAYS},
-        place=22,
-    ),
-    Choice(
-        name="iscsi_two",
-        value=IscsiOfTwoPaths(),
-        words="iSCSI (two paths)",
-        explained="open-iscsi to two addresses, and dm-multipath; `linkfails` takes the first one away",
-        place=11,
-    ),
+CHOICES: tuple[Choice[Transport], ...] = choices_beside(
+    __file__,
+    {
+        "iscsi": Iscsi(),
+        "iscsi_guest": IscsiOfGuest(),
+        "fileio": Fileio(),
+        "fileio_wb": Fileio(has_write_cache=True),
+        "fileio_wb_zvol": FileioOnZvol(),
+        "iscsi_two": IscsiOfTwoPaths(),
+    },
 )

@@ -21,10 +21,9 @@ from torture.choices.transports.protocol import (
     Transport,
 )
 from torture.choices.volumes import DIRECTORY, IMAGE, POOL, VolumeKind, VolumeOptions
-from torture.facts.axes.axis import Choice
+from torture.facts.axes.axis import Choice, choices_beside
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Cache
-from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.nfs3_calls import Nfs3OnWire
@@ -261,59 +260,21 @@ class NfsImageDsync(NfsImage):
         return super().guarantee(sync=sync, fate=fate)
 
 
-_TRANSPORTS = frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT})
-
-CHOICES: tuple[Choice[Transport], ...] = (
-    Choice(
-        name="nfs3",
-        value=NfsFiles(
+CHOICES: tuple[Choice[Transport], ...] = choices_beside(
+    __file__,
+    {
+        "nfs3": NfsFiles(
             options=f"vers=3,nolock,mountport={_MOUNTD_PORT}", wire=Nfs3OnWire(NFS_PORT)
         ),
-        words="NFSv3",
-        explained="Linux's knfsd, files directly; mounted by the client itself",
-        joins=_TRANSPORTS | {Sweep.HYPERVISOR_ON_FILES},
-        place=50,
-    ),
-    # RFC 7862
-    Choice(
-        name="nfs4",
-        value=NfsFiles(
+        "nfs4": NfsFiles(
             options="vers=4.2",
             wire=Nfs4OnWire(NFS_PORT),
             path="/",
             traits=replace(_FILE_TRAITS, keeps_clients=True),
         ),
-        words="NFSv4.2",
-        explained="the same over v4.2",
-        joins=_TRANSPORTS
-        | {
-            Sweep.DATASTORES,
-            Sweep.HYPERVISOR_ON_FILES,
-            Sweep.HYPERVISOR_OF_LIBVIRT,
-            Sweep.HYPERVISOR_WITHOUT_FLUSHES,
-        },
-        place=51,
-    ),
-    Choice(
-        name="nfs_image",
-        value=NfsImage(),
-        words="NFS (image, libnfs)",
-        explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-        joins=_TRANSPORTS
-        | {Sweep.DATASTORES, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.LIBNFS_DIRECTSYNC},
-        place=40,
-    ),
-    Choice(
-        name="nfs_image_stable",
-        value=NfsImageStable(),
-        words="NFS (image, stable writes)",
-        explained="the same, every write stable, as ESXi's are",
-        joins=_TRANSPORTS,
-        place=41,
-    ),
-    Choice(
-        name="ganesha",
-        value=Ganesha(
+        "nfs_image": NfsImage(),
+        "nfs_image_stable": NfsImageStable(),
+        "ganesha": Ganesha(
             options="vers=4.2",
             wire=Nfs4OnWire(NFS_PORT),
             path="/",
@@ -329,9 +290,5 @@ CHOICES: tuple[Choice[Transport], ...] = (
                 nas_image="nas_ganesha",
             ),
         ),
-        words="NFSv4.2 (Ganesha)",
-        explained="NFS-Ganesha, files directly; mounted by the client itself",
-        joins=frozenset({Sweep.EVERY_TRANSPORT}),
-        place=52,
-    ),
+    },
 )

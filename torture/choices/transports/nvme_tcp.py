@@ -21,8 +21,7 @@ from torture.choices.transports.protocol import (
     Transport,
 )
 from torture.choices.volumes import IMAGE, VolumeKind, VolumeOptions, zvol
-from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.axis import Choice, choices_beside
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
 
@@ -119,44 +118,18 @@ class NvmeTcpFile(OfImage, NvmeTcp):
     is_buffered = True
 
 
-CHOICES: tuple[Choice[Transport], ...] = (
-    Choice(
-        name="nvme_tcp",
-        value=NvmeTcp(),
-        words="NVMe/TCP",
-        explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
-        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
-        place=30,
-    ),
-    Choice(
-        name="nvme_tcp_two",
-        value=NvmeTcp(has_two_paths=True, traits=replace(_TRAITS, path_scripts=PATH_SCRIPTS)),
-        words="NVMe/TCP (two paths)",
-        explained="the same to two addresses of the NAS; `linkfails` takes the first one away",
-        place=32,
-    ),
-    # With multipath a flush in flight when the link dies ends with success. It has no bio, so
-    # `nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again.
-    # Without multipath the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
-    #
-    # nvmet passes the volume's physical block size on as NAWUPF (`nvmet_bdev_set_limits`,
-    # drivers/nvme/target/io-cmd-bdev.c), and a zvol's is its `volblocksize`. With multipath the client
-    # of 6.12 offers no atomic writes.
-    Choice(
-        name="nvme_tcp_single",
-        value=NvmeTcp(multipath="N", traits=replace(_TRAITS, offers_atomic_writes=True)),
-        words="NVMe/TCP (one path)",
-        explained="the same with `nvme_core.multipath=N`",
-        joins=frozenset({Sweep.EVERY_TRANSPORT}),
-        place=31,
-    ),
-    Choice(
-        name="nvme_tcp_file",
-        value=NvmeTcpFile(traits=replace(_TRAITS, volume=VolumeKind.DATASET)),
-        words="NVMe/TCP (on a file)",
-        explained="nvmet on a file of a dataset with `buffered_io=1`",
-        place=35,
-    ),
+CHOICES: tuple[Choice[Transport], ...] = choices_beside(
+    __file__,
+    {
+        "nvme_tcp": NvmeTcp(),
+        "nvme_tcp_two": NvmeTcp(
+            has_two_paths=True, traits=replace(_TRAITS, path_scripts=PATH_SCRIPTS)
+        ),
+        "nvme_tcp_single": NvmeTcp(
+            multipath="N", traits=replace(_TRAITS, offers_atomic_writes=True)
+        ),
+        "nvme_tcp_file": NvmeTcpFile(traits=replace(_TRAITS, volume=VolumeKind.DATASET)),
+    },
 )
 
 

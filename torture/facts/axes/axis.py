@@ -74,6 +74,11 @@ def choice_of(row: Mapping[str, Any], value: T) -> Choice[T]:
     return Choice(value=value, joins=left if "leaves" in row else joins, **said)
 
 
+def choices_beside(module: str, values: Mapping[str, T]) -> tuple[Choice[T], ...]:
+    """The choices of the table beside a module, each with the value of its name."""
+    return tuple(choice_of(row, values[row["name"]]) for row in table_beside(module)["choices"])
+
+
 def applies_always(_chosen: Chosen) -> str | None:
     """The rule of an axis that affects every cell."""
     return None

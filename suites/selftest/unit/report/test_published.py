@@ -149,20 +149,15 @@ def said_by(store: Store, count: dict[str, Any]) -> str:
     if count.get("is_walk"):
         return text.format(**{name: f"{value:,}" for name, value in walked(store, where).items()})
     counts = "" if count.get("with_inconclusive") else "AND badness >= 0 AND NOT is_confirmation"
-    [(n, k, operations, lost, fsync_ms)] = store.sql.execute(
+    [row] = store.sql.execute(
         f"SELECT count(*), count(*) FILTER ({count.get('event', HARM)}), "
-        "sum(acknowledged), sum(lost), median(sync_p50_ms) "
+        "sum(acknowledged), sum(lost), round(median(sync_p50_ms))::INT "
         f"FROM live JOIN cells USING (cell) WHERE ({where}) {counts}"
     ).fetchall()
-    share = in_words(rate_of(k, n)).partition(" [")[2]
-    return text.format(
-        rate=f"{k:,} of {n:,} [{share}",
-        k=f"{k:,}",
-        n=f"{n:,}",
-        lost=f"{lost or 0:,}",
-        operations=f"{operations or 0:,}",
-        fsync_ms=f"{fsync_ms or 0:.0f}",
-    )
+    names = ("n", "k", "operations", "lost", "fsync_ms")
+    words = {name: f"{value or 0:,}" for name, value in zip(names, row, strict=True)}
+    share = in_words(rate_of(row[1], row[0])).partition(" [")[2]
+    return text.format(rate=f"{words['k']} of {words['n']} [{share}", **words)
 
 
 def walked(store: Store, where: str) -> dict[str, int]:
