@@ -34,9 +34,9 @@ def usual_cell(draw: st.DrawFn) -> Cell:
     cell = Cell.of(
         transport=transport,
         sync=draw(st.sampled_from(SYNC.names)),
-        slog=draw(st.sampled_from(SLOG.names)),
+        slog=(slog := draw(st.sampled_from(SLOG.names))),
         filesystem=draw(st.sampled_from(_filesystems_over(transport))),
-        fate=draw(st.sampled_from(fates_over(transport))),
+        fate=draw(st.sampled_from(fates_over(transport, slog))),
     )
     for axis in _USUAL:
         cell = _but(cell, axis.field, draw(st.sampled_from(axis.names)))
@@ -80,7 +80,7 @@ def cell_with(name: str = EXAMPLE, **choices: str) -> Cell:
 
 
 def _longest_over(transport: str) -> str:
-    filesystem, fate = max(_filesystems_over(transport), key=len), fates_over(transport)[-1]
+    filesystem, fate = max(_filesystems_over(transport), key=len), fates_over(transport, "lost")[-1]
     cell = cell_with(transport=transport, filesystem=filesystem, fate=fate)
     for axis in AXES.values():
         if not axis.is_setting and axis not in (TRANSPORT, FILESYSTEM):
@@ -89,10 +89,12 @@ def _longest_over(transport: str) -> str:
     return cell.name
 
 
-def fates_over(transport: str) -> tuple[str, ...]:
-    """Of a VM on the NAS itself both die."""
-    is_local = TRANSPORT.choice(transport).value.traits.is_local
-    return ("bothdie",) if is_local else FATE.names
+def fates_over(transport: str, slog: str = "noslog") -> tuple[str, ...]:
+    """Of a VM on the NAS itself both die. A NAS that lives keeps its log devices."""
+    if TRANSPORT.choice(transport).value.traits.is_local:
+        return ("bothdie",)
+    loses_log = SLOG.choice(slog).value.gone_at_cut > 0
+    return tuple(fate for fate in FATE.names if not (loses_log and fate == "clientonly"))
 
 
 def _filesystems_over(transport: str) -> list[str]:

@@ -107,7 +107,9 @@ CHOICES: tuple[Choice[Filesystem], ...] = (
         name="ext4",
         value=_EXT4,
         words="ext4",
-        joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS})
+        joins=frozenset(
+            {Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS, Sweep.OUTAGES}
+        )
         | HYPERVISOR_SWEEPS,
         place=1,
     ),

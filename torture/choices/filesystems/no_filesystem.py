@@ -38,6 +38,7 @@ CHOICES: tuple[Choice[Filesystem], ...] = (
         joins=frozenset(
             {
                 Sweep.DATASTORES,
+                Sweep.OUTAGES,
                 Sweep.TRANSPORTS,
                 Sweep.TRANSPORTS_BEHIND_ALWAYS,
                 Sweep.EVERY_TRANSPORT,

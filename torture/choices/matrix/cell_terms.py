@@ -19,6 +19,7 @@ import sys
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
     DISKS,
+    EVENT,
     FATE,
     IMAGE,
     LAYOUT,
@@ -32,6 +33,7 @@ from torture.choices.matrix.cells import (
 )
 from torture.choices.transports.protocol import CompletedWrite
 from torture.choices.volumes import VolumeKind
+from torture.facts.axes.event import Event
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.pool_disks import Layout
@@ -111,6 +113,11 @@ def late_ms_of(cell: Cell) -> int:
     return LATE_MS + max(0, timeout_s - _TXG_TIMEOUT_S) * 1000
 
 
+def disks_keep_power(cell: Cell) -> bool:
+    """Whether the cut takes nothing that the disks' caches hold."""
+    return cell[EVENT] is not Event.POWER or cell[FATE] is Fate.CLIENT_ONLY
+
+
 def guarantee_of(cell: Cell) -> Guarantee:
     """The guarantee that theory gives a cell.
 
@@ -121,6 +128,10 @@ def guarantee_of(cell: Cell) -> Guarantee:
     Layouts, speeds, filesystems and the place or size of a written block change nothing.
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
     both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
+
+    Before an orderly reboot the target closes the volume, so that the page cache is written (Linux
+    `block/bdev.c`, `blkdev_put_whole`). The last close of a zvol and an unmount wait until all is
+    committed (OpenZFS `zvol_shutdown_zv`, `zfsvfs_teardown`). A panic writes nothing back.
     """
     honest = _guarantee_of(cell, acknowledged_sync_of(cell))
     is_full = cell[NAS_LINK].fills_pool and honest is Guarantee.SAFE
@@ -135,14 +146,17 @@ def content_is_safe_in(cell: Cell) -> bool:
 
 def keeps_flushed_data(cell: Cell) -> bool:
     """Whether theory promises that data which the client flushed outlive its NAS's loss of power."""
-    together = cell.but(fate=Fate.BOTH_DIE.value)
+    together = cell.but(fate=Fate.BOTH_DIE.value, event=Event.POWER.value)
     return _guarantee_of(together, flushed_data_sync_of(cell)) is Guarantee.SAFE
 
 
 def _guarantee_of(cell: Cell, acknowledged: Sync) -> Guarantee:
     """That of what is acknowledged with this sync level."""
+    if cell[EVENT] is Event.REBOOT:
+        return Guarantee.SAFE
     keeps_all = cell[DISKS] is Persistence.PLP
-    if cell[DISKS] is Persistence.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
+    is_of_lies = cell[DISKS] is Persistence.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all)
+    if is_of_lies and not disks_keep_power(cell):
         return Guarantee.MAY_LOSE_POOL
     fate = cell[FATE]
     honest = cell[TRANSPORT].guarantee(sync=acknowledged, fate=fate)
@@ -154,6 +168,8 @@ def _guarantee_of(cell: Cell, acknowledged: Sync) -> Guarantee:
 def _is_log_forgetful(cell: Cell) -> bool:
     """Whether the cut may take the intent log's content; also where it was never flushed."""
     slog = cell[SLOG]
+    if disks_keep_power(cell):
+        return slog.is_forgetful and slog.gone_at_cut > 0
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
     on_data_disks = is_log_on_data_disks(cell) and cell[DISKS] is not Persistence.PLP
@@ -172,12 +188,14 @@ def must_lose(cell: Cell) -> bool:
     that merely may lose something has no lower bound. Nor has one with an unflushed log on several
     devices: some of them may keep it.
     """
+    if cell[EVENT] is Event.REBOOT or cell[FATE] is Fate.CLIENT_ONLY:
+        return False
     if flushed_data_sync_of(cell) is Sync.DISABLED:
         # a hypervisor that lives still has all that it kept
         return not (cell[FATE] is Fate.NAS_ONLY and Sync.ALWAYS in cell[TRANSPORT].traits.unflushed)
     if not flushes_its_log(cell):
         return _is_log_forgetful(cell) and _is_log_on_one_device(cell)
-    return cell[SLOG].is_forgetful and not is_log_on_data_disks(cell)
+    return _is_log_forgetful(cell) and not is_log_on_data_disks(cell)
 
 
 def _is_log_on_one_device(cell: Cell) -> bool:
@@ -233,6 +251,8 @@ def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
         content_is_safe=content_is_safe_in(cell),
         repeats_requests=traits.repeats_requests,
         client_lives=cell[FATE] is Fate.NAS_ONLY,
+        nas_lives=cell[FATE] is Fate.CLIENT_ONLY,
+        ends_in_order=cell[EVENT] is Event.REBOOT,
         is_replay=is_replay,
         is_pool_full=cell[NAS_LINK].fills_pool,
     )

@@ -18,7 +18,16 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from torture.choices import administration, filesystems, slogs, transports, workloads
 from torture.choices.hypervisor import with_hypervisor
-from torture.facts.axes import fate, free_settings, hypervisor, pool_disks, root, setting, sync
+from torture.facts.axes import (
+    event,
+    fate,
+    free_settings,
+    hypervisor,
+    pool_disks,
+    root,
+    setting,
+    sync,
+)
 from torture.facts.axes.axis import Axis, Choice, frozen_name, todays_parts
 from torture.facts.axes.free_settings import FreeSettings
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
@@ -44,12 +53,13 @@ NAS_LINK = setting.NAS_LINK
 FILESYSTEM = filesystems.AXIS
 ROOT = root.AXIS
 WORKLOAD = workloads.AXIS
+EVENT = event.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, *hypervisor.AXES, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV,
     ADMINISTRATION, DISK_SECTOR, DISKS, SETTINGS, *setting.PARAMETERS, LUN_SECTOR, DISCARD,
-    FILESYSTEM, ROOT, WORKLOAD, NAS_LINK, FATE,
+    FILESYSTEM, ROOT, WORKLOAD, NAS_LINK, EVENT, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

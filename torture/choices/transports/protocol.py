@@ -312,7 +312,11 @@ class Transport(Protocol):
 
         A client that lives repeats only the requests in flight. Completed and unflushed writes are
         lost. It flushes after the NAS's return, and never learns of the loss.
+
+        A NAS that outlives its client loses nothing.
         """
+        if fate is Fate.CLIENT_ONLY:
+            return Guarantee.SAFE
         if fate is Fate.NAS_ONLY:
             is_forgotten = sync in _FORGOTTEN[self.traits.completed]
             return Guarantee.LOSES if is_forgotten else Guarantee.SAFE

@@ -95,10 +95,17 @@ ksmbd.mountd
         )
 
 
+_END_SAMBA = (
+    "pkill -x smbd; for i in $(seq 400); do ! pgrep -x smbd > /dev/null && break; sleep 0.05; done; "
+    "! pgrep -x smbd > /dev/null"
+)
+"""Shell: its parent ends the server of each client (smbd(8))."""
+
+
 class Samba(Smb):
     """One share, open to every user: each of them is root."""
 
-    traits = replace(Smb.traits, nas_image="nas_samba")
+    traits = replace(Smb.traits, nas_image="nas_samba", release_script=_END_SAMBA)
 
     def publish_script(self, options: VolumeOptions) -> str:
         """The configuration, and the server."""
@@ -133,7 +140,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=Samba(),
         words="SMB (Samba)",
         explained="Samba, files directly; mounted by the client itself (3.1.1, `hard`)",
-        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        joins=frozenset({Sweep.EVERY_TRANSPORT, Sweep.OUTAGES}),
         place=61,
     ),
 )

@@ -16,6 +16,8 @@ class Fate(StrEnum):
     """The client loses power some seconds after the NAS, which is still down then."""
     NAS_ONLY = "nasonly"
     """The client survives, waits, reconnects and continues to write."""
+    CLIENT_ONLY = "clientonly"
+    """The client loses power alone, and the NAS serves on."""
 
 
 _WORDS = {
@@ -25,19 +27,25 @@ _WORDS = {
         "it loses power 2 to 12 s after the NAS, which is still away",
     ),
     Fate.NAS_ONLY: ("the VM lives on", "it lives, reconnects and writes on"),
+    Fate.CLIENT_ONLY: ("the VM dies alone", "it loses power, and the NAS serves on"),
 }
 _JOINS = {
     Fate.BOTH_DIE: EVERY_SWEEP - {Sweep.TRANSPORTS_BEHIND_ALWAYS},
     Fate.NAS_ONLY: EVERY_SWEEP
     - {Sweep.LOG_SPEEDS, Sweep.HYPERVISOR_WITHOUT_FLUSHES}
     - ADMINISTRATION_SWEEPS,
+    Fate.CLIENT_ONLY: frozenset({Sweep.OUTAGES}),
 }
 
 
-def _without_client(chosen: Chosen) -> str | None:
-    transport = chosen["transport"]
-    is_of_both = chosen["fate"].value is Fate.BOTH_DIE or not transport.value.traits.is_local
-    return None if is_of_both else f"needs a client of its own, and {transport.name!r} has none"
+def _inapplicable(chosen: Chosen) -> str | None:
+    transport, fate = chosen["transport"], chosen["fate"].value
+    if transport.value.traits.is_local and fate is not Fate.BOTH_DIE:
+        return f"needs a client of its own, and {transport.name!r} has none"
+    if fate is not Fate.CLIENT_ONLY:
+        return None
+    has_more = chosen["administration"].value is not None or chosen["nas_link"].value.fills_pool
+    return "leaves the NAS as it is" if has_more or chosen["slog"].value.gone_at_cut else None
 
 
 AXIS = Axis(
@@ -47,6 +55,6 @@ AXIS = Axis(
     place=90,
     is_always_shown=True,
     varies_last=True,
-    inapplicable=_without_client,
+    inapplicable=_inapplicable,
     choices=choices_of(_WORDS, _JOINS),
 )

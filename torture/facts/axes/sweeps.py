@@ -45,6 +45,8 @@ class Sweep(StrEnum):
     """Images on an NFS mount with libvirt's defaults: writeback, threads, locked."""
     HYPERVISOR_WITHOUT_FLUSHES = "hypervisor without flushes"
     """A hypervisor that keeps the VM's flushes, while both machines die."""
+    OUTAGES = "outages"
+    """Other ends of the NAS's service than a loss of power, and a client that dies alone."""
     ADMINISTRATION = "administration"
     """Operations on any pool, while both machines die; one cell per operation, as in the next three."""
     ADMINISTRATION_OF_MIRRORS = "administration of mirrors"
@@ -75,6 +77,8 @@ class Matrix(StrEnum):
     """Only whether a client boots again from the NAS's disk."""
     HYPERVISOR = "hypervisor"
     """Only disks of VMs whose hypervisor mounts the NAS's export, or logs in to its LUN."""
+    OUTAGES = "outages"
+    """Only what ends the NAS's service or the client: power, a panic, a reset, a reboot."""
     ADMINISTRATION = "administration"
     """Only the operations of `torture.choices.administration`."""
 
@@ -92,9 +96,10 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
     Matrix.FULL: tuple(
         sweep
         for sweep in Sweep
-        if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS | HYPERVISOR_SWEEPS
+        if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS | HYPERVISOR_SWEEPS | {Sweep.OUTAGES}
     ),
     Matrix.BOOT: tuple(sweep for sweep in Sweep if sweep in BOOT_SWEEPS),
     Matrix.HYPERVISOR: tuple(sweep for sweep in Sweep if sweep in HYPERVISOR_SWEEPS),
+    Matrix.OUTAGES: (Sweep.OUTAGES,),
     Matrix.ADMINISTRATION: tuple(sweep for sweep in Sweep if sweep in ADMINISTRATION_SWEEPS),
 }

@@ -19,7 +19,9 @@ class Sync(StrEnum):
     """Never."""
 
 
-_STANDARD_ONLY = frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.BOOT_FILESYSTEMS})
+_STANDARD_ONLY = frozenset(
+    {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.BOOT_FILESYSTEMS, Sweep.OUTAGES}
+)
 _ALWAYS_ONLY = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.TRANSPORTS_BEHIND_ALWAYS})
 _JOINS = {
     Sync.STANDARD: EVERY_SWEEP - _ALWAYS_ONLY,

@@ -127,6 +127,10 @@ class Terms:
     """Whether a NAS that comes back may do a request again that its client had sent before the cut."""
     client_lives: bool = False
     """Whether the client lives through the cut, and the host ends its load afterwards."""
+    nas_lives: bool = False
+    """Whether the NAS serves on through the cut."""
+    ends_in_order: bool = False
+    """Whether the NAS ends its service in order, and leaves nothing that a cut could take."""
     is_replay: bool = False
     """Whether the trial is a replay of an earlier trial's disks: no client ran in it."""
     is_pool_full: bool = False

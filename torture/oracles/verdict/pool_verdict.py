@@ -35,7 +35,9 @@ _MAY_BE_LATE = "one or more devices is currently unavailable"
 _UNKNOWN_DISKS = "it is unknown whether a disk was taken away"
 
 
-def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PartFinding:
+def judge_pool(
+    evidence: Evidence, *, is_replay: bool = False, was_down: bool = True
+) -> PartFinding:
     """Score the pool by each piece of evidence alone: an unreadable one hides no finding of another.
 
     Only a pool that was scrubbed to its end is known to be intact, by its status after that.
@@ -49,10 +51,12 @@ def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PartFinding:
       Blocks that are leaked or used twice corrupt the pool, too.
     - Unavailable: its kernel module gave up, whether the scrub was refused or not.
     - Lost: no import works.
+
+    `was_down`: whether the NAS had to import it after the cut.
     """
     # a replay begins with the disks that the check found after a second cut
     was_cut_again = evidence.cut.second is not None and not is_replay
-    rounds = (IMPORTS, IMPORTS_AGAIN) if was_cut_again else (IMPORTS,)
+    rounds = (IMPORTS, IMPORTS_AGAIN) if was_cut_again else (IMPORTS,) if was_down else ()
     imported = all_known(*(_imported(evidence, imports) for imports in rounds))
     if imported.verdict is Verdict.POOL_LOST:
         return replace(imported, unknown=())

@@ -161,7 +161,8 @@ _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
 
 def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerFinding:
     """The pool's verdict; a disk that fails on a pool without errors is the machinery's fault."""
-    pool = judge_pool(evidence, is_replay=terms.is_replay)
+    was_down = terms.is_replay or not terms.nas_lives
+    pool = judge_pool(evidence, is_replay=terms.is_replay, was_down=was_down)
     garbled = evidence.garbled_tools
     unknown = (*((f"{garbled} lines of tools are garbled",) if garbled else ()), *pool.unknown)
     is_explained = pool.verdict is not None and (

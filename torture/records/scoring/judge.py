@@ -89,10 +89,12 @@ class _Missing:
         self._cell = cell
         self._is_replay = is_replay
         is_confirmed = evidence.cut.confirmed.is_made
-        client_lives = terms_of(cell).client_lives
+        terms = terms_of(cell)
+        client_lives = terms.client_lives
         self._client_lived = client_lives and not is_confirmed and not self._is_replay
         self._was_cut_again = self._client_lived and evidence.cut.second is not None
-        self._came_back = self._has_imported(IMPORTS)
+        is_up = terms.nas_lives and not is_replay
+        self._came_back = is_up or self._has_imported(IMPORTS)
         if self._was_cut_again and self._came_back:
             self._came_back = self._has_imported(IMPORTS_AGAIN)
 
@@ -207,7 +209,8 @@ def judge(evidence: Evidence) -> Judgement:
     for check in (check_pool, check_outage, *checkers):
         finding = check(evidence, terms, found)
         found[finding.layer] = finding
-    return _conclude(evidence, found, missing=(*evidence.manifest.complaints, *missing))
+    missing = (*evidence.manifest.complaints, *missing)
+    return _conclude(evidence, found, missing=missing, may_be_empty=terms.ends_in_order)
 
 
 def _checkers_of(cell: Cell) -> Iterator[Checker]:
@@ -225,12 +228,14 @@ def _checkers_without_cell(why: str) -> Iterator[Checker]:
     yield partial(check_data, loads=())
 
 
-def _conclude(evidence: Evidence, found: Earlier, *, missing: tuple[str, ...]) -> Judgement:
+def _conclude(
+    evidence: Evidence, found: Earlier, *, missing: tuple[str, ...], may_be_empty: bool
+) -> Judgement:
     """The only place that merges the findings into a judgement."""
     every = {layer: found.get(layer, LayerFinding(layer=layer)) for layer in Layer}
     filesystem, data = every[Layer.FILESYSTEM], every[Layer.DATA]
     known = [finding.verdict for finding in every.values() if finding.verdict is not None]
-    unknown = tuple(_unknown(evidence, every.values(), known))
+    unknown = tuple(_unknown(evidence, every.values(), known, may_be_empty=may_be_empty))
     doubts = (*missing, *unknown)
     stated = _stated(evidence) if doubts else ()
     verdict = standing([*known, *stated], doubts=doubts)
@@ -263,7 +268,11 @@ def _conclude(evidence: Evidence, found: Earlier, *, missing: tuple[str, ...]) -
 
 
 def _unknown(
-    evidence: Evidence, every: Iterable[LayerFinding], known: Sequence[Verdict]
+    evidence: Evidence,
+    every: Iterable[LayerFinding],
+    known: Sequence[Verdict],
+    *,
+    may_be_empty: bool,
 ) -> Iterator[str]:
     """Why not everything is known, apart from missing evidence."""
     is_doubted = False
@@ -274,7 +283,8 @@ def _unknown(
     ):
         is_doubted = True
         yield why
-    if evidence.cut.is_empty and not is_doubted and not any(one.is_damage for one in known):
+    is_empty = evidence.cut.is_empty and not may_be_empty
+    if is_empty and not is_doubted and not any(one.is_damage for one in known):
         stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
         yield f"an empty cut: nothing could have been lost{stalled}"
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.axes.event import Event
+from torture.facts.axes.fate import Fate
 from torture.facts.evidence.documents import strict_json
 from torture.facts.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
 from torture.facts.evidence.ledger import Begin, Done, Failed
@@ -78,12 +80,22 @@ def story_of(record: TrialRecord, folder: Path) -> tuple[Incident, ...]:
     return (*timed, *_afterwards(evidence), *_losses(record))
 
 
+_ENDS: dict[str, str] = {
+    Event.PANIC: "panics",
+    Event.RESET: "is reset",
+    Event.REBOOT: "is switched off in order",
+}
+
+
 def _cut(evidence: Evidence, record: TrialRecord) -> Iterator[Incident]:
     where = f" ({record.cut.phase})" if record.cut.phase else ""
     before = _acknowledged(evidence, until_ms=evidence.cut.t_ms)
+    who, what = "NAS", _ENDS.get(record.axes.get("event", ""), "loses power")
+    if record.axes.get("fate") == Fate.CLIENT_ONLY:
+        who, what = "client", "loses power"
     yield Incident(
-        who="NAS",
-        text=f"loses power{where}; it had acknowledged {before} durable operations to the client",
+        who=who,
+        text=f"{what}{where}; {before} durable operations were acknowledged to the client",
         after_cut_ms=0.0,
     )
     second = evidence.cut.second

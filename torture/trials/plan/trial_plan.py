@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from torture.choices.administration.protocol import Administration, Moment
 from torture.choices.experiments import find
-from torture.choices.matrix.cells import ADMINISTRATION, FATE, SYNC
+from torture.choices.matrix.cell_terms import disks_keep_power
+from torture.choices.matrix.cells import ADMINISTRATION, EVENT, FATE, SYNC
 from torture.errors import HarnessError
+from torture.facts.axes.event import Event
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.documents import Document, strict_json
@@ -24,7 +26,7 @@ from torture.facts.recording.intent_log import Role
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.records.tasks import drawn_origins
-from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
+from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, aimed_at, draw_cut
 
 LYING_MS = 700
 """The time before the cut in which a lying disk's flushes did nothing. In tests, SSDs under power
@@ -63,6 +65,16 @@ def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int, draw: int) -> dic
     `draw`: as `TrialSpec` has it.
     """
     return {disk.serial: _drawn(disk, seed, draw) for disk in disks}
+
+
+def draw_powered_states(disks: Sequence[ShelfDisk], *, seed: int) -> dict[str, DiskState]:
+    """The states of disks that keep their power: writes in flight alone survive or not."""
+    generators = {disk.serial: random.Random(f"powered/{seed}/{disk.serial}") for disk in disks}
+    whole = (InFlight.GONE, InFlight.WHOLE)
+    return {
+        serial: DiskState(policy=Policy.ALL, in_flight=generator.choice(whole))
+        for serial, generator in generators.items()
+    }
 
 
 def _drawn(disk: ShelfDisk, seed: int, draw: int) -> DiskState:
@@ -226,6 +238,13 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     outlives = random.Random(f"client outlives/{spec.seed}")
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
+    event, is_of_client = spec.cell[EVENT], spec.cell[FATE] is Fate.CLIENT_ONLY
+    if (event.is_of_its_kernel or is_of_client) and cut.aim in TARGETS:
+        cut = aimed_at(cut, Aim.OPERATION, seed=spec.seed)
+    if disks_keep_power(spec.cell):
+        states = draw_powered_states(disks, seed=spec.seed)
+    else:
+        states = draw_disk_states(disks, seed=spec.seed, draw=spec.draw)
     moments = tuple(Moment)
     task = drawn_origins().get(spec.origin)
     if task is not None and task.takes_all_cuts:
@@ -233,11 +252,11 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
         moments = (Moment.END,)
     return TrialPlan(
         cut=cut,
-        survivors=draw_disk_states(disks, seed=spec.seed, draw=spec.draw) | planted,
+        survivors=states | planted,
         gone=gone,
         second=(
             draw_second_cut(disks, seed=spec.seed, survive_ms=spec.survive_ms, draw=spec.draw)
-            if spec.cell[FATE] is Fate.NAS_ONLY
+            if spec.cell[FATE] is Fate.NAS_ONLY and event is Event.POWER
             else None
         ),
         client_outlives_ms=(

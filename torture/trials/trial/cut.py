@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from torture.choices.matrix.cell_terms import (
     completed_sync_of,
+    disks_keep_power,
     early_roles_in,
     flushed_data_sync_of,
     late_ms_of,
@@ -60,7 +61,7 @@ def confirm(
     lives_on: bool,
     acknowledged: int,
     in_ledger: int | None,
-    keeps_drawn: bool,
+    kept_because: str,
 ) -> tuple[CrashState, Confirmation]:
     """The crash state to recover, and its entry in `cut.json`.
 
@@ -68,13 +69,13 @@ def confirm(
     confirmation the client counts as dead: an acknowledged operation that is gone is lost either
     way, and later acknowledgements never happened.
 
-    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one. `keeps_drawn`: whether the
-    run keeps each drawn cut. Raises `HarnessError` where no cut leaves the chosen state.
+    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one. `kept_because`: why the
+    drawn cut stays in any case. Raises `HarnessError` where no cut leaves the chosen state.
     """
     if not found.findings:
         return drawn, Confirmation()
-    if keeps_drawn:
-        return drawn, Confirmation(why_not="the run keeps each drawn cut")
+    if kept_because:
+        return drawn, Confirmation(why_not=kept_because)
     if acknowledged != in_ledger:
         why_not = "a load keeps its acknowledgements outside the ledger"
         return drawn, Confirmation(why_not=why_not)
@@ -169,7 +170,7 @@ def keep_cut(
         lives_on=trial.client_lives_on,
         acknowledged=loads.acknowledged,
         in_ledger=None if ledger is None else ledger.acknowledged,
-        keeps_drawn=isinstance(trial.spec.task, Cut) and trial.spec.task.keeps_drawn,
+        kept_because=_why_drawn_stays(trial),
     )
     state_file = machines.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)
@@ -187,6 +188,13 @@ def keep_cut(
         confirmed=confirmed,
     )
     return KeptCut(document=_written(evidence, document), view=state_file)
+
+
+def _why_drawn_stays(trial: Trial) -> str:
+    if disks_keep_power(trial.cell):
+        return "the disks kept their power"
+    task = trial.spec.task
+    return "the run keeps each drawn cut" if isinstance(task, Cut) and task.keeps_drawn else ""
 
 
 def keep_earlier_cut(

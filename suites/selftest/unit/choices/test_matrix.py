@@ -17,6 +17,7 @@ from torture.choices.matrix.cells import (
     CACHE,
     DEFAULTS,
     DISKS,
+    EVENT,
     FATE,
     FILESYSTEM,
     IMAGE,
@@ -103,6 +104,8 @@ def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -
         }
     if axis is TRANSPORT:
         usual |= {"fate": ("bothdie",)}
+    if axis in (EVENT, FATE):  # a NAS that ends in order, or lives, loses no log device
+        usual |= {"slog": ("plp",)}
     if axis in hypervisor.AXES:
         usual |= {"transport": ("iscsi_guest", "nfs4"), "image": ("noimage", "rawimage")}
     every = tuple(cells_over(usual | {axis.field: axis.names}))
@@ -160,6 +163,7 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     has_own_root = traits.client_has_network or traits.is_local
     is_bootable = cell[FILESYSTEM].root_words and not has_own_root
     expected |= set() if is_bootable else {"root"}
+    expected |= {"event"} if cell[FATE] is Fate.CLIENT_ONLY else set()
     assert empty == expected
     assert all(AXES[axis].choice(name).name == name for axis, name in cell.axes.items() if name)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
@@ -284,7 +288,13 @@ def test_each_matrix_begins_with_the_smaller_one() -> None:
 
 @pytest.mark.parametrize(
     ("matrix", "count"),
-    [(Matrix.QUICK, 10), (Matrix.DEFAULT, 62), (Matrix.FULL, 293), (Matrix.BOOT, 10)],
+    [
+        (Matrix.QUICK, 10),
+        (Matrix.DEFAULT, 62),
+        (Matrix.FULL, 293),
+        (Matrix.BOOT, 10),
+        (Matrix.OUTAGES, 40),
+    ],
 )
 def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:
     assert cells_of(matrix) == cells_of(matrix)

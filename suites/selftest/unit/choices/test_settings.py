@@ -19,7 +19,15 @@ from torture.choices.matrix.cell_terms import (
     late_ms_of,
     waived_in,
 )
-from torture.choices.matrix.cells import ADMINISTRATION, FILESYSTEM, NAS_LINK, ROOT, TRANSPORT, Cell
+from torture.choices.matrix.cells import (
+    ADMINISTRATION,
+    EVENT,
+    FILESYSTEM,
+    NAS_LINK,
+    ROOT,
+    TRANSPORT,
+    Cell,
+)
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.axes import hypervisor
 from torture.facts.axes.axis import Axis
@@ -55,7 +63,11 @@ def cell_of(middle: str, *, sync: str = "always", fate: str = "bothdie") -> Cell
 @pytest.mark.parametrize("axis", SETTINGS, ids=lambda axis: axis.field)
 def test_only_the_usual_choice_of_a_setting_is_in_matrices(axis: Axis[Any]) -> None:
     """But for the sweeps that are about that very setting."""
-    about = {ROOT.field: BOOT_SWEEPS, ADMINISTRATION.field: ADMINISTRATION_SWEEPS}
+    about = {
+        ROOT.field: BOOT_SWEEPS,
+        ADMINISTRATION.field: ADMINISTRATION_SWEEPS,
+        EVENT.field: frozenset({Sweep.OUTAGES}),
+    }
     if axis in hypervisor.AXES:
         about[axis.field] = HYPERVISOR_SWEEPS | {Sweep.LIBNFS_DIRECTSYNC}
     own = about.get(axis.field, frozenset())
@@ -264,16 +276,17 @@ HOLDS = {
 
 @pytest.mark.parametrize("middle", HOLDS)
 def test_a_cell_with_settings_has_the_guarantee_of_theory(middle: str) -> None:
-    dies, dies_later, lives = (guarantee_of(cell_of(middle, fate=fate)) for fate in Fate)
+    fates = (Fate.BOTH_DIE, Fate.CLIENT_LATER, Fate.NAS_ONLY)
+    dies, dies_later, lives = (guarantee_of(cell_of(middle, fate=fate)) for fate in fates)
     assert (dies, lives) == HOLDS[middle]
     assert dies_later is dies
 
 
 @given(any_cell())
 def test_where_zfs_flushes_its_settings_change_no_guarantee(cell: Cell) -> None:
-    """Those of a hypervisor and a full pool do: they are not ZFS's."""
+    """Those of a hypervisor, a full pool and an event do: they are not ZFS's."""
     if flushes_its_log(cell):
-        of_zfs = (axis for axis in SETTINGS if axis not in (*hypervisor.AXES, NAS_LINK))
+        of_zfs = (axis for axis in SETTINGS if axis not in (*hypervisor.AXES, NAS_LINK, EVENT))
         usual = cell.but(**{axis.field: axis.default or "" for axis in of_zfs})
         assert guarantee_of(cell) is guarantee_of(usual)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from suites.selftest.unit.good_evidence import tool
 from suites.selftest.unit.made_records import trial_record
@@ -98,6 +99,23 @@ def evidence(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("axes", "who", "says"),
+    [
+        ({"event": "panic"}, "NAS", "panics"),
+        ({"event": "reboot"}, "NAS", "is switched off in order"),
+        ({"event": "", "fate": "clientonly"}, "client", "loses power"),
+        ({}, "NAS", "loses power"),
+    ],
+)
+def test_the_story_begins_with_the_event(
+    evidence: Path, axes: dict[str, str], who: str, says: str
+) -> None:
+    first = story_of(structs.replace(record(), axes=record().axes | axes), evidence)[0]
+    assert first.who == who
+    assert first.text.startswith(says)
+
+
 def test_all_incidents_are_in_order_on_one_clock(evidence: Path) -> None:
     incidents = story_of(record(), evidence)
     assert [(one.after_cut_ms, one.who) for one in incidents] == [
@@ -115,7 +133,7 @@ def test_all_incidents_are_in_order_on_one_clock(evidence: Path) -> None:
         (None, "user"),
     ]
     words = [one.text for one in incidents]
-    assert words[0].endswith("it had acknowledged 1 durable operations to the client")
+    assert words[0].endswith("1 durable operations were acknowledged to the client")
     assert words[4] == "fsync fails: Input/output error (operation 2)"
     assert words[7] == "zpool import: returned 1: no such device"
     assert words[8] == "mounts it: returned 32: mount: can't read superblock"

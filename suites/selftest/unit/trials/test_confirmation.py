@@ -119,7 +119,7 @@ class _Terms:
     lives_on: bool = True
     acknowledged: int = 2
     in_ledger: int | None = 2
-    keeps_drawn: bool = False
+    kept_because: str = ""
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def confirmed(
         lives_on=terms.lives_on,
         acknowledged=terms.acknowledged,
         in_ledger=terms.in_ledger,
-        keeps_drawn=terms.keeps_drawn,
+        kept_because=terms.kept_because,
     )
 
 
@@ -171,7 +171,7 @@ def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story)
 
 def test_a_run_may_keep_each_drawn_cut(story: Story) -> None:
     story.acknowledges(2, is_covered=False)
-    drawn, state, said = confirmed(story, _Terms(keeps_drawn=True))
+    drawn, state, said = confirmed(story, _Terms(kept_because="the run keeps each drawn cut"))
     assert (state, said.is_made) == (drawn, False)
     assert "keeps each drawn cut" in said.why_not
     task = core_tasks.Cut(keeps_drawn=True)

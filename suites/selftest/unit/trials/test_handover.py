@@ -170,7 +170,12 @@ def test_the_cut_falls_on_the_standby(
     }.items():
         monkeypatch.setattr(cut_course, step, lambda *_parts, _answer=answer, **_words: _answer)
     waited: list[Any] = []
-    monkeypatch.setattr(cut_course, "wait_for_moment", lambda *parts: waited.append(parts[-1]))
+
+    def wait(*parts: Any) -> bool:
+        waited.append(parts[-1])
+        return True
+
+    monkeypatch.setattr(cut_course, "wait_for_moment", wait)
     machines: Any = SimpleNamespace(shelf=shelf, cut=cut)
     with pytest.raises(_Cut) as raised:
         cut_course.cut_and_recover(trial, machines, EvidenceWriter(folder=tmp_path))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from torture.choices.matrix.cells import FATE, NAS_LINK
+from torture.choices.matrix.cells import EVENT, FATE, NAS_LINK
 from torture.errors import HarnessError
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
@@ -17,6 +17,7 @@ from torture.trials.trial.administer import administer
 from torture.trials.trial.check import inspect
 from torture.trials.trial.courses.protocol import Course
 from torture.trials.trial.cut import KeptCut, keep_cut, keep_return, keep_second_cut
+from torture.trials.trial.ending import end_service
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.moment import let_load_run, wait_for_moment
 from torture.trials.trial.outage import fail_link, keep_outage
@@ -47,7 +48,7 @@ def cut_and_recover(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, look: Look = _looks_away
 ) -> None:
     """The stages. `look` is asked where all machines have died."""
-    shelf, plan, fault = machines.shelf, trial.plan, trial.fault
+    shelf, fault = machines.shelf, trial.fault
     nas, client = ready_machines(trial, machines, evidence)
     with evidence.stage("prove"):
         prove(trial, shelf, evidence, nas=nas, client=client)
@@ -71,22 +72,23 @@ def cut_and_recover(
         link, nas = interrupted
         dies_too = trial.cell[FATE] is Fate.BOTH_DIE and client is not nas
         dying = (nas, client) if dies_too else (nas,)
-        shelf.halt_with_freeze(*dying)
-        if trial.cell[NAS_LINK].fills_pool:
-            let_load_run(plan.cut, shelf, loads, may_end=True)
-            hit = not loads.are_over
-        elif plan.administration is None:
-            hit = wait_for_moment(plan.cut, shelf, loads, nas)
-        else:
-            hit = administer(trial, shelf, evidence, loads, nas, zfs=machines.lab.zfs)
+        hit = _reach_cut(trial, machines, evidence, loads, dying)
+        if hit is None:
+            return
+    dies_alone = trial.cell[FATE] is Fate.CLIENT_ONLY
     with evidence.stage("cut"):
-        cut = machines.cut(dying)
+        cut = machines.cut_client(client) if dies_alone else machines.cut(dying)
         kept = keep_cut(
             trial, machines, evidence, loads, cut, hit=hit, link=link, not_in_effect=unlike
         )
     is_confirmed = kept.document.confirmed.is_made
     lives_on = trial.client_lives_on and not is_confirmed
     with keep_outage(machines, evidence):
+        if dies_alone:
+            machines.begin_checker()
+            wait_until_idle(trial.transport, nas)
+            inspect(trial, machines, evidence, nas, cut=None)
+            return
         if not lives_on:
             if not is_confirmed:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
@@ -105,6 +107,30 @@ def cut_and_recover(
         )
         if left is not None:
             inspect(trial, machines, evidence, left.nas, cut=left.cut)
+
+
+def _reach_cut(
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
+    loads: Loads,
+    dying: tuple[Machine, ...],
+) -> bool | None:
+    """Whether the plan's target came; None where the NAS could not end its service, which is evidence."""
+    plan, shelf, (nas, *_) = trial.plan, machines.shelf, dying
+    if trial.cell[FATE] is not Fate.CLIENT_ONLY and not trial.cell[EVENT].is_of_its_kernel:
+        shelf.halt_with_freeze(*dying)
+    if trial.cell[NAS_LINK].fills_pool:
+        let_load_run(plan.cut, shelf, loads, may_end=True)
+        hit = not loads.are_over
+    elif plan.administration is None:
+        hit = wait_for_moment(plan.cut, shelf, loads, nas)
+    else:
+        hit = administer(trial, shelf, evidence, loads, nas, zfs=machines.lab.zfs)
+    with keep_outage(machines, evidence):
+        end_service(trial, nas)
+        return hit
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

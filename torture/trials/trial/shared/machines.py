@@ -405,6 +405,17 @@ class Machines:
             )
         return PowerCut(recording=recording, seq=seq, t_ms=t_ms, took_ms=dead_ms - t_ms)
 
+    def cut_client(self, client: Machine) -> PowerCut:
+        """End the client alone: SIGKILL, now. The shelf and its recording go on."""
+        t_ms = self.trial.clock_ms()
+        client.kill()
+        dead_ms = self.trial.clock_ms()
+        if self.ledger is not None:
+            self.ledger.mark_cut(dead_ms)
+        seq = self.shelf.control.status().seq
+        recording = load_recording(self.shelf.recording)
+        return PowerCut(recording=recording, seq=seq, t_ms=t_ms, took_ms=dead_ms - t_ms)
+
     def close(self) -> None:
         """End everything of this trial that still runs."""
         self._beside.shutdown()  # a starting machine has an owner once it has started
