@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from torture.choices.matrix.cell_terms import guarantee_of
 from torture.choices.matrix.cells import AXES, FILESYSTEM, SETTINGS, Cell
 from torture.facts.axes.axis import FORMER_NAMES
-from torture.facts.axes.free_settings import GRACE, MODULE, MOUNT, FreeSettings
+from torture.facts.axes.free_settings import GRACE, MODULE, MOUNT, POOL, FreeSettings
 from torture.facts.linux.kernels import LinuxVersion, why_unfit
 from torture.facts.zfs.versions import DEFAULT, ZfsVersion, zfs_version
 
@@ -41,12 +41,13 @@ def parse_choices(
     properties: Sequence[str] = (),
     tunables: Sequence[str] = (),
     mounts: Sequence[str] = (),
+    pool_properties: Sequence[str] = (),
     grace_s: int | None = None,
 ) -> dict[str, str]:
     """Axis to choice, from texts like `layout=raidz1`; raises `ValueError` with valid choices.
 
-    `properties`, `tunables` and `mounts` are texts like `recordsize=8K`: settings of ZFS, and of the
-    client's mount.
+    `properties`, `tunables`, `mounts` and `pool_properties` are texts like `recordsize=8K`: settings of
+    ZFS, and of the client's mount.
     """
     chosen: dict[str, str] = {}
     settings: dict[str, str] = {}
@@ -76,7 +77,8 @@ def parse_choices(
                 f"a cell is {chosen[field]!r} or {name!r}, and not both: say one {field}"
             )
         chosen[field] = name
-    for kind, pairs in (("", properties), (MODULE, tunables), (MOUNT, mounts)):
+    of_kind = {"": properties, MODULE: tunables, MOUNT: mounts, POOL: pool_properties}
+    for kind, pairs in of_kind.items():
         for text in pairs:
             name, equals, value = text.partition("=")
             if not equals or "." in name:

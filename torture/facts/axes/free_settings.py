@@ -1,9 +1,9 @@
-"""Settings with free values: properties of the volume, tunables of ZFS, options of the client's mount.
+"""Settings with free values: properties of volume and pool, tunables of ZFS, options of the mount.
 
-zfsprops(7), zfs(4), and nfs(5) or mount.cifs(8) list them; `--property`, `--tunable`, `--mount` and
-`--grace` choose them. All of a cell are one choice on one axis, such as
-`compression=lz4+zfs.zil_slog_bulk=1`. A tunable has its module before it, as on the kernel's command
-line. So have the others their part.
+zfsprops(7), zpoolprops(7), zfs(4), and nfs(5) or mount.cifs(8) list them; `--property`,
+`--pool-property`, `--tunable`, `--mount` and `--grace` choose them. All of a cell are one choice on one
+axis, such as `compression=lz4+zfs.zil_slog_bulk=1`. A tunable has its module before it, as on the
+kernel's command line. So have the others their part.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torture.facts.axes.sweeps import EVERY_SWEEP
 
 FIELD = "settings"
 USUAL = "zfsdefaults"
-MODULE, MOUNT, SERVER = "zfs.", "mount.", "nfsd."
+MODULE, MOUNT, SERVER, POOL = "zfs.", "mount.", "nfsd.", "pool."
 GRACE = f"{SERVER}grace"
-_NAME = re.compile(r"(zfs\.|mount\.)?[a-z][a-z0-9_]{0,60}|nfsd\.grace")
-_PARTS = (MODULE, MOUNT, SERVER)
+_NAME = re.compile(r"(zfs\.|mount\.|pool\.(feature@)?)?[a-z][a-z0-9_]{0,60}|nfsd\.grace")
+_PARTS = (MODULE, MOUNT, SERVER, POOL)
 _VALUE = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _SIZE = re.compile(r"\d+[kmg]")
 _DASH = "~"
@@ -101,6 +101,11 @@ class FreeSettings:
         return self._of(MOUNT)
 
     @property
+    def pool_properties(self) -> dict[str, str]:
+        """Those of the pool, by their names in zpoolprops(7)."""
+        return self._of(POOL)
+
+    @property
     def grace_s(self) -> int | None:
         """The NFSv4 server's grace period and lease; None as the suite has it."""
         value = dict(self.values).get(GRACE)
@@ -148,8 +153,8 @@ AXIS: Axis[FreeSettings] = Axis(
             name=USUAL,
             value=FreeSettings(),
             words="ZFS's own settings",
-            explained="others by `--property NAME=VALUE`, `--tunable NAME=VALUE`, `--mount NAME=VALUE` "
-            "and `--grace SECONDS`",
+            explained="others by `--property NAME=VALUE`, `--pool-property NAME=VALUE`, `--tunable "
+            "NAME=VALUE`, `--mount NAME=VALUE` and `--grace SECONDS`",
             joins=EVERY_SWEEP,
         ),
     ),

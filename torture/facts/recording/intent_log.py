@@ -32,6 +32,9 @@ VOLUME_BLOCK_BYTES = 16 << 10
 
 _UBERBLOCK = struct.Struct("<QQQ")
 _UBERBLOCK_MAGIC = struct.Struct("<Q")
+_MMP_MAGIC_AT, _MMP_CONFIG_AT = 176, 192
+_MMP_MAGIC = 0xA11CEA11
+"""OpenZFS `include/sys/uberblock_impl.h`."""
 
 
 class Role(StrEnum):
@@ -40,6 +43,9 @@ class Role(StrEnum):
     ZIL = "zil"
     """A block of the intent log, on a log device or on data disks."""
     UBERBLOCK = "uberblock"
+    HEARTBEAT = "heartbeat"
+    """The last uberblock once more, in a place of its own: a pool with `multihost` shows its host
+    alive (OpenZFS `module/zfs/mmp.c`). It ends no transaction group. The shelf calls it an uberblock."""
     LABEL = "label"
     METADATA = "metadata"
     """Metadata of a transaction group; written after its data, and compressed, so of another length."""
@@ -57,12 +63,19 @@ def role_of(payload: bytes) -> Role:
     Adjacent writes of one role may have been merged: the first of them determines it.
     """
     if len(payload) >= _UBERBLOCK.size and _number(payload, 0) == UBERBLOCK_MAGIC:
-        return Role.UBERBLOCK
+        return Role.HEARTBEAT if _is_heartbeat(payload) else Role.UBERBLOCK
     if len(payload) == LABEL_BYTES and _has_checksum(payload, LABEL_BYTES - CHECKSUM_BYTES):
         return Role.LABEL
     if _has_checksum(payload, ZIL_MAGIC_AT):
         return Role.ZIL
     return Role.METADATA if len(payload) % VOLUME_BLOCK_BYTES else Role.DATA
+
+
+def _is_heartbeat(uberblock: bytes) -> bool:
+    """Whether `ub_mmp_config` has a sequence number: an uberblock that ends a group has 0 (`MMP_SEQ`)."""
+    fits = len(uberblock) >= _MMP_CONFIG_AT + _UBERBLOCK_MAGIC.size
+    is_marked = fits and _number(uberblock, _MMP_MAGIC_AT) == _MMP_MAGIC
+    return is_marked and _number(uberblock, _MMP_CONFIG_AT) >> 32 & 0xFFFF > 0
 
 
 def txg_of(uberblock: bytes) -> int:

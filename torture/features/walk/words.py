@@ -15,6 +15,7 @@ _SLOG = "slog"
 _LAYERS = {
     Role.ZIL: "the intent log on the pool's disks",
     Role.UBERBLOCK: "the uberblock that ends a transaction group",
+    Role.HEARTBEAT: "the heartbeat of the pool's host",
     Role.LABEL: "a label of the pool",
     Role.METADATA: "the metadata of a transaction group",
     Role.DATA: "the data of a transaction group",

@@ -266,10 +266,16 @@ def create_script(cell: Cell) -> str:
     )
     words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
     administration = cell[ADMINISTRATION]
+    of_pool = (f"-o {name}={value}" for name, value in cell[SETTINGS].pool_properties.items())
     options = "" if administration is None else administration.pool_options
-    return (
-        "zpool create -f -o cachefile=none -O compression=off "
-        f"{options + ' ' if options else ''}{POOL} {' '.join(words)}"
+    return " ".join(
+        (
+            "zpool create -f -o cachefile=none -O compression=off",
+            *of_pool,
+            *filter(None, [options]),
+            POOL,
+            *words,
+        )
     )
 
 
@@ -302,6 +308,8 @@ REFUSALS = ("tail", "-n", "300", "/proc/spl/kstat/zfs/dbgmsg")
 """Print ZFS's own messages about a refused import: zpool reports little more than the refusal
 (`zfs_dbgmsg`)."""
 SYNC = ("zpool", "sync", POOL)
+END_HEARTBEAT = f"zpool set multihost=off {POOL}"
+"""Shell: let a pool with `multihost` stand still."""
 TRIM = ("zpool", "trim", POOL)
 """Report free space to the disks: the command returns once this runs in the background."""
 DIRTY_LABELS = ("zpool", "set", "comment=torture", POOL)

@@ -19,6 +19,7 @@ from torture.choices.matrix.cells import (
 )
 from torture.choices.volumes import DIRECTORY, POOL, VOLUME, VolumeOptions, zvol
 from torture.facts.axes.free_settings import GRACE
+from torture.facts.axes.free_settings import POOL as POOL_PART
 from torture.facts.axes.hypervisor import Clients, Image
 from torture.facts.axes.setting import PARAMETERS
 from torture.facts.axes.sync import NfsExport
@@ -30,6 +31,8 @@ _KINDS_OF_VDEVS = r"s/^[[:space:]]*(mirror|raidz[0-9]|draid[^-[:space:]]*|logs|s
 LAYOUT = "vdevs of the pool"
 """The setting that disks change as they leave and come."""
 _PARAMETERS = "/sys/module/zfs/parameters"
+HOST_ID = "0a4d0002"
+"""Of the NAS, by its address: 10.77.0.2."""
 
 
 RELOAD_ZFS = """
@@ -53,10 +56,20 @@ class Setting:
 
 
 def parameters_script(cell: Cell) -> str:
-    """Shell: set the module's parameters, before a pool is there; empty without a changed parameter."""
-    return " && ".join(
+    """Shell: set the module's parameters, before a pool is there; empty without a changed parameter.
+
+    A pool with `multihost` wants a host that has an id (zpoolprops(7), zgenhostid(8)).
+    """
+    parameters = (
         f"echo {value} > {_PARAMETERS}/{name}" for name, value in _parameters_of(cell).items()
     )
+    identity = (f"zgenhostid -f {HOST_ID}",) if has_heartbeat(cell) else ()
+    return " && ".join((*parameters, *identity))
+
+
+def has_heartbeat(cell: Cell) -> bool:
+    """Whether the host of the pool writes to it all the time, so that no other one imports it."""
+    return cell[SETTINGS].pool_properties.get("multihost") == "on"
 
 
 def _parameters_of(cell: Cell) -> dict[str, str]:
@@ -69,6 +82,10 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
         Setting(name=name, script=_property_script(name, value), expected=value)
         for name, value in cell[SETTINGS].properties.items()
     ]
+    of_pool = [
+        Setting(name=f"{POOL_PART}{name}", script=_pool_property_script(name), expected=value)
+        for name, value in cell[SETTINGS].pool_properties.items()
+    ]
     parameters = [
         Setting(name=name, script=f"cat {_PARAMETERS}/{name}", expected=value)
         for name, value in _parameters_of(cell).items()
@@ -77,6 +94,7 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
     grace = Setting(name=GRACE, script="cat /proc/fs/nfsd/nfsv4gracetime", expected=str(grace_s))
     return (
         *properties,
+        *of_pool,
         *parameters,
         *_device_settings(cell),
         *(() if grace_s is None else (grace,)),
@@ -133,6 +151,11 @@ def _property_script(name: str, value: str) -> str:
     """Shell: print the value; a size as the user wrote it."""
     asked = f"value {name} {VOLUME}"
     return f"zfs get -Hp -o {asked} | grep -xF -e {value} || zfs get -H -o {asked}"
+
+
+def _pool_property_script(name: str) -> str:
+    """Shell: print the value; a feature in use is enabled, too (zpool-features(7))."""
+    return f"zpool get -Hp -o value {name} {POOL} | sed 's/^active$/enabled/'"
 
 
 def _device_settings(cell: Cell) -> tuple[Setting, ...]:

@@ -20,6 +20,7 @@ from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.model import keep_all
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
+from torture.machines.nas.settings import has_heartbeat
 from torture.trials.trial.administer import wait_until_done
 from torture.trials.trial.cut import keep_later_life
 from torture.trials.trial.own_root import boots
@@ -31,6 +32,7 @@ from torture.trials.trial.shared.resident import (
     EvidenceWriter,
     StorageFailed,
     must_have_ended,
+    storage_must,
 )
 
 _SYNC_DEADLINE_S = 120
@@ -89,6 +91,9 @@ def inspect(
         with evidence.stage("audit"):
             keep_later_life(trial, machines, evidence, cut, nas)
     with evidence.stage("scrub"):
+        if has_heartbeat(trial.cell):
+            failure = "the pool keeps its heartbeat"
+            storage_must(nas, failure, pool.END_HEARTBEAT, deadline_s=_SYNC_DEADLINE_S)
         scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)
 
 

@@ -28,6 +28,8 @@ from torture.choices.matrix.cells import (
     TRANSPORT,
     Cell,
 )
+from torture.choices.matrix.cells import SETTINGS as CHOSEN
+from torture.choices.matrix.choices import parse_choices
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.axes import hypervisor
 from torture.facts.axes.axis import Axis
@@ -43,6 +45,7 @@ from torture.facts.recording.disks import Persistence
 from torture.facts.recording.intent_log import TXG_ROLES, Role
 from torture.machines.nas.pool import create_script, pool_disks, whole_on
 from torture.machines.nas.settings import (
+    HOST_ID,
     parameters_script,
     settings_of,
     volume_options_of,
@@ -125,6 +128,25 @@ def test_any_tunable_is_set_before_the_pool_and_read_back() -> None:
     )
     asked = {setting.name: (setting.script, setting.expected) for setting in settings_of(cell)}
     assert asked["zil_slog_bulk"] == (f"cat {files['zil_slog_bulk']}", "65536")
+
+
+def test_a_property_of_the_pool_is_there_from_its_creation_and_read_back() -> None:
+    cell = cell_of("noslog").but(
+        **parse_choices([], pool_properties=["autotrim=on", "feature@large_blocks=disabled"])
+    )
+    assert "pool.autotrim=on+pool.feature@large_blocks=disabled" in cell.name
+    assert Cell.parse(cell.name) == cell
+    words = "-O compression=off -o autotrim=on -o feature@large_blocks=disabled tank "
+    assert words in create_script(cell)
+    asked = {setting.name: setting.expected for setting in settings_of(cell)}
+    assert asked == {"pool.autotrim": "on", "pool.feature@large_blocks": "disabled"}
+    assert not cell[CHOSEN].properties
+
+
+def test_a_pool_with_multihost_has_a_host_with_an_id() -> None:
+    cell = cell_of("noslog").but(**parse_choices([], pool_properties=["multihost=on"]))
+    assert parameters_script(cell) == f"zgenhostid -f {HOST_ID}"
+    assert parameters_script(cell_of("noslog")) == ""
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,24 @@ def test_a_real_writes_role_is_detected(name: str) -> None:
         assert 0 < txg_of(payload) < 1000
 
 
+def test_a_heartbeat_ends_no_group_and_needs_no_flush(story: Story) -> None:
+    """It repeats the uberblock of the last group while the next group is being written."""
+    recorded = json.loads(RECORDED.read_text())["heartbeat"]
+    head, tail = (bytes.fromhex(recorded[part]) for part in ("head", "tail"))
+    heartbeat = head + bytes(recorded["length"] - len(head) - len(tail)) + tail
+    beat, last = txg_of(heartbeat), uberblock(txg_of(heartbeat) + 1)
+    assert role_of(last) is Role.UBERBLOCK
+    story.write(last)
+    story.flush()
+    story.write(METADATA)
+    story.write(heartbeat)
+    story.write(METADATA)
+    assert beat > 0
+    assert story.findings() == []
+    story.write(uberblock(beat))
+    assert {one.invariant for one in story.findings()} >= {Invariant.UBERBLOCKS_ASCEND}
+
+
 @pytest.mark.parametrize("length", [0, 7, 8, 151, 152, 183])
 def test_a_truncated_write_counts_as_one_of_a_txg(length: int) -> None:
     assert role_of(zil_block()[:length]) in TXG_ROLES

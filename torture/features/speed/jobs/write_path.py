@@ -61,6 +61,7 @@ _OF_ROLES = {
     Role.DATA: PathPlace.DATA,
     Role.METADATA: PathPlace.METADATA,
     Role.UBERBLOCK: PathPlace.UBERBLOCK,
+    Role.HEARTBEAT: PathPlace.UBERBLOCK,
     Role.LABEL: PathPlace.UBERBLOCK,
 }
 
