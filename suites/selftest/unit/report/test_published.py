@@ -149,6 +149,8 @@ def said_by(store: Store, count: dict[str, Any]) -> str:
     if count.get("is_walk"):
         return text.format(**{name: f"{value:,}" for name, value in walked(store, where).items()})
     counts = "" if count.get("with_inconclusive") else "AND badness >= 0 AND NOT is_confirmation"
+    if "event" not in where:
+        counts += " AND event = 'power'"
     [row] = store.sql.execute(
         f"SELECT count(*), count(*) FILTER ({count.get('event', HARM)}), "
         "sum(acknowledged), sum(lost), round(median(sync_p50_ms))::INT "
