@@ -287,7 +287,7 @@ USUAL = {
     "nfs_export": "export_sync", "slog_class": "nvme", "layout": "single", "disk_sector": "sector512e",
     "special_vdev": "nospecial", "administration": "none", "disks": "volatiledisks",
     "zfs_nocacheflush": "cacheflush", "zil_nocacheflush": "zilcacheflush", "lun_sector": "lun512",
-    "discard": "nodiscard", "root": "imageroot", "workload": "ledger",
+    "discard": "nodiscard", "root": "imageroot", "workload": "ledger", "event": "power",
 }  # fmt: skip
 """The defaults, written down here once more: the page must not be compared with itself."""
 BAD = {"corrupted", "unrepairable", "unavailable", "pool-lost"}
