@@ -39,15 +39,20 @@ def end_service(trial: Trial, nas: Machine) -> None:
             _shut_down(trial, nas)
 
 
+def end_target(trial: Trial, nas: Machine) -> None:
+    """Make the target let go of its volume; raises `StorageFailed` when it hangs."""
+    release = trial.transport.traits.release_script
+    must_not_hang(nas, "the target hung at its end", release, deadline_s=_RELEASE_DEADLINE_S)
+
+
 def _shut_down(trial: Trial, nas: Machine) -> None:
     """End the target, unmount, and write back, as a NAS of Debian's does before it boots again.
 
     `nfs-server.service` comes `After=local-fs.target`, and `zfs-mount.service` `Before` it, so the server
     ends first (systemd.unit(5)). `zfs-import-cache.service` has no `ExecStop`: the pool is not exported.
-    systemd syncs at last (systemd `src/shutdown/shutdown.c`). The targets' own units end them likewise.
+    systemd syncs at last (systemd `src/shutdown/shutdown.c`).
     """
-    release = trial.transport.traits.release_script
-    must_not_hang(nas, "the target hung at its end", release, deadline_s=_RELEASE_DEADLINE_S)
+    end_target(trial, nas)
     must_not_hang(nas, "the NAS hung as it unmounted", _UNMOUNT, deadline_s=_UNMOUNT_DEADLINE_S)
 
 

@@ -21,6 +21,7 @@ from torture.facts.evidence.cut_document import LinkFailure
 from torture.facts.evidence.folder import OUTAGE, Outage
 from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.machines.nas import pool
+from torture.trials.trial.ending import end_target
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.setup import plant, run_script, wait_for_disks
 from torture.trials.trial.shared.machines import Machines, Trial
@@ -164,7 +165,6 @@ def _switch(trial: Trial, machines: Machines, nas: Machine, *, is_up: bool) -> N
 
 
 _STANDBY = "standby"
-_RELEASE_DEADLINE_S = 60
 _POOL_DEADLINE_S = 300
 _VOLUME_DEADLINE_S = 40
 
@@ -176,8 +176,8 @@ def hand_over(trial: Trial, machines: Machines, nas: Machine) -> Machine:
     volume does not move, and `HarnessError` where the target keeps it.
     """
     transport = trial.transport
-    release, export = transport.traits.release_script, f"zpool export {POOL}"
-    must_not_hang(nas, "the target hung at its end", release, deadline_s=_RELEASE_DEADLINE_S)
+    end_target(trial, nas)
+    export = f"zpool export {POOL}"
     must_not_hang(nas, "the export of the pool hung", export, deadline_s=_POOL_DEADLINE_S)
     nas.kill()
     standby = machines.start_nas(_STANDBY, trial.disks, draws_anew=True)
