@@ -16,11 +16,12 @@ from torture.errors import HarnessError
 from torture.facts.axes.event import Event
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.evidence.folder import Step
+from torture.facts.evidence.manifest import ManifestFinding
 from torture.facts.recording.crash_state import InFlight, Policy
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.specs import TrialSpec
-from torture.records.scoring.judge import judge
+from torture.records.scoring.judge import judge, missing_evidence
 from torture.trials.plan.cut_plan import TARGETS
 from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial import ending
@@ -126,6 +127,17 @@ def test_a_nas_that_lives_imports_nothing() -> None:
     name = "iscsi-standard-noslog-btrfs-{}"
     assert judged(name.format("clientonly"), imports=False) is Verdict.INTACT
     assert judged(name.format("nasonly"), imports=False) is Verdict.INCONCLUSIVE
+
+
+def test_a_nas_that_lives_has_to_show_that_it_was_checked() -> None:
+    made = without(evidence(manifest=ManifestFinding(is_due=True)), Step.POOL_IMPORT)
+    cell = Cell.parse("iscsi-standard-noslog-btrfs-clientonly")
+    asked, of_replay = (
+        " ".join(missing_evidence(made, cell, is_replay=is_replay)) for is_replay in (False, True)
+    )
+    assert f"{Step.POOL_SYNC} " in asked
+    assert f"{Step.POOL_REFUSALS} " not in asked
+    assert f"{Step.POOL_REFUSALS} " in of_replay
 
 
 def test_an_orderly_end_has_nothing_to_take() -> None:
