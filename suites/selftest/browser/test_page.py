@@ -288,9 +288,10 @@ USUAL = {
     "special_vdev": "nospecial", "administration": "none", "disks": "volatiledisks",
     "zfs_nocacheflush": "cacheflush", "zil_nocacheflush": "zilcacheflush", "lun_sector": "lun512",
     "discard": "nodiscard", "root": "imageroot", "workload": "ledger", "event": "power",
+    "away": "seconds", "patience": "forever", "early": "inorder",
 }  # fmt: skip
 """The defaults, written down here once more: the page must not be compared with itself."""
-BAD = {"corrupted", "unrepairable", "unavailable", "pool-lost"}
+BAD = {"corrupted", "unrepairable", "unavailable", "pool-lost", "split-brain"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,6 +146,8 @@ class Fault(_Predicted, frozen=True, kw_only=True):
     """Run in the NAS after its reboot, before the import."""
     after_return: str = ""
     """Run in the returned NAS once it has published its volume."""
+    former_forces: bool = False
+    """Whether the node whose pool another one took over imports it by force at its return."""
     import_patience_s: float | None = None
     """How long its imports may take; None: as long as in any trial."""
     before_mount: str = ""

@@ -28,6 +28,7 @@ from torture.choices.transports.protocol import (
 )
 from torture.choices.volumes import SIZE_MIB, VolumeOptions
 from torture.choices.workloads.protocol import CLIENT_IMAGE
+from torture.facts.axes.away import Patience
 from torture.facts.axes.axis import Chosen
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Aio, Bus, Cache, Clients, Image, Locks, Qemu
@@ -114,6 +115,14 @@ class Hypervisor(Transport):
     def publish_script(self, options: VolumeOptions) -> str:
         """As without an image."""
         return self.over.publish_script(options)
+
+    def early_script(self, options: VolumeOptions) -> str:
+        """As without an image."""
+        return self.over.early_script(options)
+
+    def late_script(self, options: VolumeOptions) -> str:
+        """As without an image."""
+        return self.over.late_script(options)
 
     def wait_until_idle_script(self) -> str:
         """As without an image."""
@@ -314,6 +323,7 @@ _AXES = {
     "locks": "locks",
     "clients": "clients",
     "qemu": "hypervisor",
+    "patience": "patience",
 }
 """The fields of `Hypervisor`, and the axes that have their values."""
 
@@ -322,9 +332,12 @@ _AXES = {
 def _over(values: tuple[Any, ...]) -> Transport:
     fields = dict(zip(_AXES, values, strict=True))
     over: Transport = fields["over"]
+    patience: Patience = fields.pop("patience")
     if fields["image"] is Image.NONE:
-        return over.cached(fields["cache"]) or over
-    return Hypervisor(**fields)
+        return (over.cached(fields["cache"]) or over).waiting(patience)
+    if patience is Patience.FOREVER and over.traits.gives_files:
+        patience = Patience.DEFAULTS  # it mounts as the distribution ships it
+    return Hypervisor(**fields | {"over": over.waiting(patience)})
 
 
 def with_hypervisor(chosen: Chosen) -> Transport:

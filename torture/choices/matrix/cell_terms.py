@@ -14,17 +14,21 @@ The audit counts breaches of waived invariants, and they are no finding against 
 
 from __future__ import annotations
 
+import math
 import sys
 
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
+    AWAY,
     DISKS,
+    EARLY,
     EVENT,
     FATE,
     IMAGE,
     LAYOUT,
     NAS_LINK,
     NFS_EXPORT,
+    PATIENCE,
     SETTINGS,
     SLOG,
     SYNC,
@@ -33,6 +37,7 @@ from torture.choices.matrix.cells import (
 )
 from torture.choices.transports.protocol import CompletedWrite
 from torture.choices.volumes import VolumeKind
+from torture.facts.axes.early import Early
 from torture.facts.axes.event import Event
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Image
@@ -134,8 +139,30 @@ def guarantee_of(cell: Cell) -> Guarantee:
     committed (OpenZFS `zvol_shutdown_zv`, `zfsvfs_teardown`). A panic writes nothing back.
     """
     honest = _guarantee_of(cell, acknowledged_sync_of(cell))
-    is_full = cell[NAS_LINK].fills_pool and honest is Guarantee.SAFE
-    return Guarantee.MAY_GO_OFFLINE if is_full else honest
+    may_be_dead = cell[NAS_LINK].fills_pool or may_give_up(cell)
+    return Guarantee.MAY_GO_OFFLINE if may_be_dead and honest is Guarantee.SAFE else honest
+
+
+_RETURNS_WITHIN_S = 60
+"""The time in which an emulated NAS boots, imports and publishes."""
+
+
+def may_give_up(cell: Cell) -> bool:
+    """Whether the client's patience may end before the NAS is back (`Traits.waits_s`).
+
+    No patience helps where a port answers without its volume. An NVMe host of Linux 6.12 gives its disk
+    up at the first refusal (drivers/nvme/host/fabrics.c, `nvmf_should_reconnect`). Any NVMe host does at
+    an empty list of namespaces (core.c, `nvme_scan_ns_list`). SCSI does not repeat a request that a
+    target rejects (drivers/scsi/scsi_lib.c, `scsi_io_completion_action`). NFS returns ESTALE.
+    """
+    waits_s = dict(cell[TRANSPORT].traits.waits_s).get(cell[PATIENCE], math.inf)
+    is_before = cell[NAS_LINK].is_of_link
+    if cell[FATE] is not Fate.NAS_ONLY and not is_before:
+        return False
+    if cell[EARLY].order is not Early.IN_ORDER:
+        return True
+    away_s = max(cell[AWAY], cell[NAS_LINK].length_s if is_before else 0)
+    return waits_s < away_s + _RETURNS_WITHIN_S
 
 
 def content_is_safe_in(cell: Cell) -> bool:
@@ -179,6 +206,12 @@ def _is_log_forgetful(cell: Cell) -> bool:
 def is_log_on_data_disks(cell: Cell) -> bool:
     """Whether the intent log lies on the data disks (zfsprops(7), `logbias`)."""
     return not cell[SLOG].legs or cell[SETTINGS].properties.get("logbias") == "throughput"
+
+
+def may_fail_before_cut(cell: Cell) -> bool:
+    """Whether writers may fail amid the load: the pool is full, or its link was gone for too long."""
+    link = cell[NAS_LINK]
+    return link.fills_pool or (link.is_of_link and may_give_up(cell))
 
 
 def must_lose(cell: Cell) -> bool:
@@ -253,6 +286,7 @@ def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
         client_lives=cell[FATE] is Fate.NAS_ONLY,
         nas_lives=cell[FATE] is Fate.CLIENT_ONLY,
         ends_in_order=cell[EVENT] is Event.REBOOT,
+        former_returns=cell[EVENT] is Event.TAKEOVER and not is_replay,
         is_replay=is_replay,
-        is_pool_full=cell[NAS_LINK].fills_pool,
+        may_fail_before_cut=may_fail_before_cut(cell),
     )

@@ -19,6 +19,8 @@ from typing import Any, NoReturn, Self, TypeVar
 from torture.choices import administration, filesystems, slogs, transports, workloads
 from torture.choices.hypervisor import with_hypervisor
 from torture.facts.axes import (
+    away,
+    early,
     event,
     fate,
     free_settings,
@@ -53,13 +55,16 @@ NAS_LINK = setting.NAS_LINK
 FILESYSTEM = filesystems.AXIS
 ROOT = root.AXIS
 WORKLOAD = workloads.AXIS
+AWAY = away.AWAY
+PATIENCE = away.PATIENCE
 EVENT = event.AXIS
+EARLY = early.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, *hypervisor.AXES, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV,
     ADMINISTRATION, DISK_SECTOR, DISKS, SETTINGS, *setting.PARAMETERS, LUN_SECTOR, DISCARD,
-    FILESYSTEM, ROOT, WORKLOAD, NAS_LINK, EVENT, FATE,
+    FILESYSTEM, ROOT, WORKLOAD, NAS_LINK, AWAY, PATIENCE, EVENT, EARLY, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

@@ -8,6 +8,8 @@ its former verifier would report to its clients that nothing was lost.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from torture.choices.transports.protocol import (
@@ -20,8 +22,10 @@ from torture.choices.transports.protocol import (
     Traits,
     Transport,
 )
-from torture.choices.volumes import DIRECTORY, IMAGE, POOL, VolumeKind, VolumeOptions
+from torture.choices.volumes import DIRECTORY, IMAGE, POOL, VOLUME, VolumeKind, VolumeOptions
+from torture.facts.axes.away import Patience
 from torture.facts.axes.axis import Choice, choices_beside
+from torture.facts.axes.early import Early
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Cache
 from torture.facts.axes.sync import Sync
@@ -63,6 +67,19 @@ def _traits(*, gives_files: bool) -> Traits:
     )
 
 
+_PREPARE = f"""set -eu
+modprobe nfsd
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+mkdir -p {_CLIENTS} /run/sendsigs.omit.d
+"""
+
+
+def _export_script(options: VolumeOptions) -> str:
+    sync = "async" if options.is_exported_async else "sync"
+    words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+    return f"exportfs -o {words} '*:{DIRECTORY}'\n"
+
+
 class _Exported:
     """The common part of all transports over knfsd."""
 
@@ -73,19 +90,28 @@ class _Exported:
         root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
         up. NFSv4 then mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
         """
-        sync = "async" if options.is_exported_async else "sync"
-        words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+        return f"{_PREPARE}{self._served(options, _export_script(options))}"
+
+    def early_script(self, options: VolumeOptions) -> str:
+        """The server alone, or an export of the directory without the dataset."""
+        if options.order is Early.EXPORT_LATE:
+            return f"{_PREPARE}{self._served(options, '')}"
+        unmounted = f"zfs unmount {VOLUME}\nmount -t tmpfs none {DIRECTORY}\n"
+        return f"{_PREPARE}{unmounted}{self._served(options, _export_script(options))}"
+
+    def late_script(self, options: VolumeOptions) -> str:
+        """The dataset, where it is missing, and its export; the server forgets the former one."""
+        mount = f"umount -l {DIRECTORY}\nzfs mount {VOLUME}\n"
+        is_mounted = options.order is not Early.MOUNT_LATE
+        return f"set -eu\n{'' if is_mounted else mount}{_export_script(options)}exportfs -f\n"
+
+    def _served(self, options: VolumeOptions, export: str) -> str:
         grace_s = options.grace_s or _GRACE_S
         # the kernel would look at the directory's clients as soon as it serves
         is_on_pool = f"mountpoint -q {_CLIENTS}\n" if options.remembers_clients else ""
         # an image is there: a client had it open
         unless = f'test -n "$(ls -A {DIRECTORY})" || ' if options.has_image else ""
-        return f"""set -eu
-modprobe nfsd
-mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-mkdir -p {_CLIENTS} /run/sendsigs.omit.d
-{is_on_pool}exportfs -o {words} '*:{DIRECTORY}'
-rpcbind -w || rpcbind
+        return f"""{is_on_pool}{export}rpcbind -w || rpcbind
 rpc.mountd --port {_MOUNTD_PORT}
 {_SERVE.format(grace_s=grace_s)}{unless}{_END_GRACE}"""
 
@@ -105,8 +131,28 @@ rpc.mountd --port {_MOUNTD_PORT}
 # `wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With
 # the usual megabyte the verifier would never be used.
 
-_FILE_TRAITS = _traits(gives_files=True)
-_CHOSEN_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
+#
+# A soft mount's call fails once `timeo` and `retrans` times that again have passed (Linux
+# net/sunrpc/xprt.c, `xprt_calc_majortimeo`). vdsm's comment says 60 s of its own numbers.
+
+_FILE_TRAITS = replace(
+    _traits(gives_files=True),
+    orders=frozenset({Early.EXPORT_LATE, Early.MOUNT_LATE}),
+    waits_s=(
+        (Patience.FOREVER, math.inf),
+        (Patience.DEFAULTS, math.inf),
+        (Patience.SOFT, 40),
+        (Patience.SOFT_LONG, 100),
+    ),
+)
+_CHOSEN_OPTIONS = "proto=tcp,wsize=8192"
+_WAITS_FOREVER = ",hard,timeo=50,retrans=2"
+_WAITS_SOFTLY: Mapping[Patience, Mapping[str, str]] = {
+    Patience.SOFT: {"soft": "yes", "timeo": "100", "retrans": "3"},
+    Patience.SOFT_LONG: {"soft": "yes", "timeo": "200", "retrans": "4"},
+}
+_BY_DEFAULT = frozenset({"hard", "timeo=600", "retrans=2"})
+"""nfs(5)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +162,12 @@ class NfsFiles(_Exported, OfDataset):
     options: str
     wire: FileProtocol
     path: str = DIRECTORY
+    patience: Patience = Patience.FOREVER
     traits: Traits = _FILE_TRAITS
+
+    def waiting(self, patience: Patience) -> Transport:
+        """The same with other options of the mount."""
+        return replace(self, patience=patience)
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """Make the dataset, and one for the server's records of its clients where those are kept."""
@@ -127,12 +178,16 @@ class NfsFiles(_Exported, OfDataset):
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
+        is_forever = self.patience is Patience.FOREVER
+        added = _WAITS_SOFTLY.get(self.patience, {})
         return Attachment(
             mount=Mount(
                 kind="nfs",
                 source=f"{nas_host}:{self.path}",
                 needed=self.options,
-                chosen=_CHOSEN_OPTIONS,
+                chosen=_CHOSEN_OPTIONS + (_WAITS_FOREVER if is_forever else ""),
+                added=added,
+                waits=frozenset() if added else frozenset({"hard"}) if is_forever else _BY_DEFAULT,
             ),
             wire=FileWire(protocol=self.wire),
         )
@@ -282,6 +337,7 @@ CHOICES: tuple[Choice[Transport], ...] = choices_beside(
                 _FILE_TRAITS,
                 ports=(NFS_PORT,),
                 is_nfs=False,
+                orders=frozenset(),
                 is_metadata_volatile=True,
                 names_are_stable=False,
                 serves_until_let_go=True,

@@ -7,6 +7,7 @@ drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flus
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,7 +22,9 @@ from torture.choices.transports.protocol import (
     Transport,
 )
 from torture.choices.volumes import IMAGE, VolumeKind, VolumeOptions, zvol
+from torture.facts.axes.away import Patience
 from torture.facts.axes.axis import Choice, choices_beside
+from torture.facts.axes.early import Early
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
 
@@ -34,20 +37,33 @@ _NAMESPACE_UUID = "7c1b6d1e-0f4b-4f0e-8f1a-0000000000ff"
 _NVMET = "/sys/kernel/config/nvmet"
 _SUBSYSTEM = f"{_NVMET}/subsystems/{NQN}"
 _CONNECT = (
-    f"transport=tcp,traddr={{host}},trsvcid={PORT},nqn={NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID},"
-    "ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
+    f"transport=tcp,traddr={{host}},trsvcid={PORT},nqn={NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID}"
 )
-"""`ctrl_loss_tmo=-1`: the client waits for its NAS for ever. By default its disk is gone after 600
-s."""
+_WAITS_FOREVER = ",ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
+_WAITS = "cd /sys/class/nvme; echo $(sort -u */ctrl_loss_tmo) $(sort -u */reconnect_delay)"
+"""Shell: the seconds after which the client gives its disk up, and those between two tries. By default
+60 tries follow each other by 10 s (Linux drivers/nvme/host/fabrics.h)."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
-_OFFERED = f"{_NVMET}/ports/1/subsystems/{NQN}"
+_PORT = f"{_NVMET}/ports/1"
+_OFFERED = f"{_PORT}/subsystems/{NQN}"
 _OFFER = f"ln -s {_SUBSYSTEM} {_OFFERED}"
+_ENABLE = f"echo 1 > {_SUBSYSTEM}/namespaces/1/enable"
+_OTHER = f"{_NVMET}/subsystems/{NQN}-other"
+_OPEN_PORT = f"""\
+mkdir -p {_PORT}
+echo tcp > {_PORT}/addr_trtype
+echo ipv4 > {_PORT}/addr_adrfam
+echo 0.0.0.0 > {_PORT}/addr_traddr
+echo {PORT} > {_PORT}/addr_trsvcid
+"""
 _RETRACT = f"rm {_OFFERED}"
 _TRAITS = Traits(
     ports=(PORT,),
     client_has_network=True,
     target_scripts=(_RETRACT, _OFFER),
+    waits_s=((Patience.FOREVER, math.inf), (Patience.DEFAULTS, 600)),
+    orders=frozenset({Early.OTHER_FIRST, Early.NAMESPACE_LATE}),
     release_script=f"set -eu; {_RETRACT}; echo 0 > {_SUBSYSTEM}/namespaces/1/enable",
 )
 """Without its link the subsystem loses its controllers, and the port its socket (configfs.c)."""
@@ -63,36 +79,56 @@ class NvmeTcp(OfZvol):
     """
 
     multipath: str = _BY_DEFAULT
+    patience: Patience = Patience.FOREVER
     has_two_paths: bool = False
     traits: Traits = _TRAITS
     place: ClassVar[str] = zvol.DEVICE
     is_buffered: ClassVar[bool] = False
     """Whether nvmet opens it without O_DIRECT."""
 
+    def waiting(self, patience: Patience) -> Transport:
+        """The same with other timeouts."""
+        return replace(self, patience=patience)
+
     def publish_script(self, options: VolumeOptions) -> str:
         """Namespace, port, and their link last: listening starts with it."""
+        return f"{self._namespace_script}{_ENABLE}\n{_OPEN_PORT}{_OFFER}\n"
+
+    def early_script(self, options: VolumeOptions) -> str:
+        """The port, opened by another subsystem, or by this one without its namespace."""
+        if options.order is Early.NAMESPACE_LATE:
+            return f"{self._namespace_script}{_OPEN_PORT}{_OFFER}\n"
+        other = f"mkdir -p {_OTHER}\necho 1 > {_OTHER}/attr_allow_any_host\n"
+        return f"{self._modules}{other}{_OPEN_PORT}ln -s {_OTHER} {_PORT}/subsystems/\n"
+
+    def late_script(self, options: VolumeOptions) -> str:
+        """The namespace, or the subsystem with it."""
+        if options.order is Early.NAMESPACE_LATE:
+            return _ENABLE
+        return f"{self._namespace_script}{_ENABLE}\n{_OFFER}\n"
+
+    @property
+    def _modules(self) -> str:
         second = ADD_PATH if self.has_two_paths else ""
-        return f"""set -eu
-{second}modprobe -a nvmet nvmet-tcp
-mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
+        return f"set -eu\n{second}modprobe -a nvmet nvmet-tcp\n"
+
+    @property
+    def _namespace_script(self) -> str:
+        return f"""{self._modules}mkdir -p {_SUBSYSTEM}/namespaces/1
 echo 1 > {_SUBSYSTEM}/attr_allow_any_host
 echo -n {self.place} > {_SUBSYSTEM}/namespaces/1/device_path
 echo {int(self.is_buffered)} > {_SUBSYSTEM}/namespaces/1/buffered_io
 echo {_NAMESPACE_UUID} > {_SUBSYSTEM}/namespaces/1/device_uuid
-echo 1 > {_SUBSYSTEM}/namespaces/1/enable
-echo tcp > {_NVMET}/ports/1/addr_trtype
-echo ipv4 > {_NVMET}/ports/1/addr_adrfam
-echo 0.0.0.0 > {_NVMET}/ports/1/addr_traddr
-echo {PORT} > {_NVMET}/ports/1/addr_trsvcid
-{_OFFER}
 """
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """An NVMe disk, of a kernel whose multipath is set as wanted."""
         multipath = self.multipath
         hosts = (nas_host, SECOND_HOST) if self.has_two_paths else (nas_host,)
+        is_forever = self.patience is Patience.FOREVER
+        words = _WAITS_FOREVER if is_forever else ""
         connect = "\n".join(
-            f"echo {_CONNECT.format(host=host)} > /dev/nvme-fabrics" for host in hosts
+            f"echo {_CONNECT.format(host=host)}{words} > /dev/nvme-fabrics" for host in hosts
         )
         return Attachment(
             attach_script=f"""set -eu
@@ -102,6 +138,7 @@ test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath
 """,
             kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
             detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
+            patience=(_WAITS, "off 1" if is_forever else "600 10"),
             wire=DiskWire(protocol=NvmeTcpOnWire(PORT)),
             advertised_script=IDENTITY_SCRIPT,
             device="/dev/nvme0n1",

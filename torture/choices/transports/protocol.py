@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -18,6 +18,8 @@ from torture.choices.volumes import (
     zvol,
 )
 from torture.choices.workloads.protocol import CLIENT_IMAGE
+from torture.facts.axes.away import Patience
+from torture.facts.axes.early import Early
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.facts.wire.disk_requests import DiskWire
@@ -51,6 +53,8 @@ class Mount:
     added: Mapping[str, str] = field(default_factory=dict)
     """Those of the cell, which come last; `yes` is an option without a value."""
     at: str = MOUNT_POINT
+    waits: frozenset[str] = frozenset()
+    """The words by which its kernel shows how long it waits for the server."""
 
     @property
     def script(self) -> str:
@@ -64,18 +68,30 @@ class Mount:
     @property
     def proofs(self) -> dict[str, tuple[str, str]]:
         """Shell that prints how the kernel shows each added option, and the line that it has to print."""
-        return {
-            f"mount option {name}": self._proof_of(name, value)
+        proofs = {
+            f"mount option {name}": self._proof_of(_shown_as(name, value))
             for name, value in self.added.items()
         }
+        if self.waits and not self.added.keys() & _OF_PATIENCE:
+            proofs[PATIENCE_PROOF] = self._proof_of(sorted(self.waits))
+        return proofs
 
-    def _proof_of(self, name: str, value: str) -> tuple[str, str]:
-        words = [name if value == "yes" else f"{name}={value}"]
-        if name == "actimeo":  # nfs(5): all four at once
-            words = [f"ac{kind}{end}={value}" for kind in ("dir", "reg") for end in ("max", "min")]
+    def _proof_of(self, words: Sequence[str]) -> tuple[str, str]:
         sought = " ".join(f"-e {word}" for word in words)
         shown = f"findmnt --noheadings --output OPTIONS --mountpoint {self.at}"
         return f"echo $({shown} | tr , '\\n' | grep -xF {sought} | sort)", " ".join(words)
+
+
+PATIENCE_PROOF = "patience of the client"
+_OF_PATIENCE = frozenset({"hard", "soft", "softerr", "softreval", "timeo", "retrans"})
+"""The options by which a cell may say itself how long its mount waits."""
+
+
+def _shown_as(name: str, value: str) -> list[str]:
+    """The words by which a kernel shows a mount's option; nfs(5): `actimeo` sets all four at once."""
+    if name == "actimeo":
+        return [f"ac{kind}{end}={value}" for kind in ("dir", "reg") for end in ("max", "min")]
+    return [name if value == "yes" else f"{name}={value}"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +126,9 @@ class Attachment:
     """The image on the mount or device, where a hypervisor in the guest makes a disk of it."""
     detach_script: str = ""
     """Shell, run at the end in a guest that lives: afterwards nothing of it may reach the NAS."""
+    patience: tuple[str, str] | None = None
+    """Shell that prints how long the guest's kernel waits for the NAS, and the line of the cell. None
+    for a mount, whose options show it, and where the guest's kernel attaches nothing."""
     is_written_through: bool = False
     """Whether the client's QEMU reports no write cache to its guest and flushes after each write
     itself."""
@@ -131,6 +150,7 @@ class Attachment:
     def proofs(self) -> dict[str, tuple[str, str]]:
         """Shell for the guest that prints a line, and the line where the cell's choices are in effect."""
         of_mount = {} if self.mount is None else self.mount.proofs
+        of_mount |= {} if self.patience is None else {PATIENCE_PROOF: self.patience}
         return of_mount | ({} if self.image is None else dict(self.image.proofs))
 
     @property
@@ -214,6 +234,11 @@ class Traits:
     it was not tried."""
     serves_until_let_go: bool = False
     """Whether `let_go_script` ends its server, so that the next state's files have to be published."""
+    orders: frozenset[Early] = frozenset()
+    """The wrong orders in which its NAS can publish."""
+    waits_s: tuple[tuple[Patience, float], ...] = ()
+    """How long its client waits for a NAS by each patience that it can have, in seconds, by source.
+    None where the client's kernel does not attach it."""
     network_comes_last: bool = False
     """Whether the NAS must be unreachable until everything is published: a refused client gives up."""
 
@@ -255,6 +280,11 @@ class Transport(Protocol):
         del mode
         return None
 
+    def waiting(self, patience: Patience) -> Transport:
+        """The same with another patience of its client."""
+        del patience
+        return self
+
     def make_volume_script(self, options: VolumeOptions) -> str:
         """Make the volume in the new pool."""
 
@@ -263,6 +293,15 @@ class Transport(Protocol):
 
     def publish_script(self, options: VolumeOptions) -> str:
         """Offer the volume to clients."""
+
+    def early_script(self, options: VolumeOptions) -> str:
+        """Offer all that comes before the volume in the wrong order of `options`; by default nothing."""
+        del options
+        return ""
+
+    def late_script(self, options: VolumeOptions) -> str:
+        """Offer the volume after that; by default everything."""
+        return self.publish_script(options)
 
     def wait_until_idle_script(self) -> str:
         """Return once no client is left that could still write, fail after 20 s.

@@ -23,10 +23,13 @@ nothing: theory promises what it does with ksmbd (`torture/choices/transports/sm
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torture.choices.transports.protocol import Attachment, Mount, OfDataset, Traits, Transport
 from torture.choices.volumes import DIRECTORY, VolumeKind, VolumeOptions
+from torture.facts.axes.away import Patience
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.wire.files_on_wire import FileWire
@@ -44,7 +47,8 @@ SHARE = f"""[{_NAME}]
     force user = root
     force group = root"""
 """Words that ksmbd.conf(5) and smb.conf(5) have in common."""
-_CHOSEN = "hard,cache=strict,echo_interval=1,nobrl,noserverino"
+_CHOSEN = "cache=strict,nobrl,noserverino"
+_WAITS_FOREVER = ",hard,echo_interval=1"
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
 _ADVERTISED = """\
@@ -53,20 +57,30 @@ echo smb_persistent_handles=$(( (${c:-0} >> 4) & 1 ))"""
 """SMB2_GLOBAL_CAP_PERSISTENT_HANDLES is 0x10 (MS-SMB2, 2.2.4)."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Smb(OfDataset):
     """One share, open to every user.
 
     Answered writes are only in ZFS's memory, and with sync=standard so are the directories.
+
+    By default the mount is soft: after three echoes of 60 s without an answer a call fails (Linux
+    fs/smb/client/connect.c, `server_unresponsive`).
     """
 
-    traits = Traits(
+    patience: Patience = Patience.FOREVER
+    traits: ClassVar[Traits] = Traits(
         ports=(_PORT,),
         volume=VolumeKind.DATASET,
         gives_files=True,
         client_has_network=True,
         is_metadata_volatile=True,
         keeps_inodes=False,
+        waits_s=((Patience.FOREVER, math.inf), (Patience.DEFAULTS, 180)),
     )
+
+    def waiting(self, patience: Patience) -> Transport:
+        """The same with other options of the mount."""
+        return replace(self, patience=patience)
 
     def publish_script(self, options: VolumeOptions) -> str:
         """A share, and the daemon that answers its upcalls."""
@@ -83,12 +97,14 @@ ksmbd.mountd
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
+        is_forever = self.patience is Patience.FOREVER
         return Attachment(
             mount=Mount(
                 kind="cifs",
                 source=f"//{nas_host}/{_NAME}",
                 needed="guest,vers=3.1.1",
-                chosen=_CHOSEN,
+                chosen=_CHOSEN + (_WAITS_FOREVER if is_forever else ""),
+                waits=frozenset({"hard"} if is_forever else {"soft", "echo_interval=60"}),
             ),
             wire=FileWire(protocol=Smb2OnWire(_PORT)),
             advertised_script=_ADVERTISED,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from torture.facts.axes.early import Early
 from torture.facts.axes.sync import Sync
 
 POOL = "tank"
@@ -46,6 +47,8 @@ class VolumeOptions:
     """Whether a hypervisor makes an image on it, and is back after the cut to claim it."""
     remembers_clients: bool = False
     """Whether an NFSv4 server keeps its records of clients on the pool."""
+    order: Early = Early.IN_ORDER
+    """The order in which a NAS that comes back publishes."""
     grace_s: int | None = None
     """The seconds in which clients of an NFSv4 server that came back claim their state again."""
 

@@ -22,6 +22,8 @@ class Event(StrEnum):
     """Its kernel panics by its own sysrq (Linux Documentation/admin-guide/sysrq.rst), and it is reset."""
     RESET = "reset"
     """It is reset at a drawn moment, without a word of its kernel."""
+    TAKEOVER = "takeover"
+    """It loses power, its disks do not, and another node imports its pool (zpool-import(8), `-f`)."""
     REBOOT = "reboot"
     """Its services stop, and it unmounts, before it boots again."""
 
@@ -38,9 +40,17 @@ _WORDS = {
         "by sysrq-c, and it is reset; its disks keep their power",
     ),
     Event.RESET: ("the NAS is reset", "as by its button; its disks keep their power"),
+    Event.TAKEOVER: (
+        "another node takes over",
+        "the NAS loses power, and its disks, which are a shelf of their own, do not; its pool is "
+        "imported with `-f`, and the former node comes back",
+    ),
     Event.REBOOT: ("the NAS is rebooted", "in order: its services stop, and it unmounts"),
 }
-_JOINS = {event: frozenset({Sweep.OUTAGES}) for event in Event} | {Event.POWER: EVERY_SWEEP}
+_JOINS = {event: frozenset({Sweep.OUTAGES}) for event in Event} | {
+    Event.POWER: EVERY_SWEEP,
+    Event.TAKEOVER: frozenset[Sweep](),
+}
 
 
 def _inapplicable(chosen: Chosen) -> str | None:
@@ -49,11 +59,11 @@ def _inapplicable(chosen: Chosen) -> str | None:
         return f"ends a NAS, and {fate.name!r} ends the client alone"
     if event.value.is_of_its_kernel and chosen["administration"].value is not None:
         return "does not wait for a step of an administration's command"
-    if event.value is not Event.REBOOT:
+    if event.value not in (Event.REBOOT, Event.TAKEOVER):
         return None
     if fate.value is not Fate.NAS_ONLY:
         return f"needs a client that lives on, and {fate.name!r} has none"
-    if not transport.value.traits.release_script:
+    if event.value is Event.REBOOT and not transport.value.traits.release_script:
         return f"needs a target that lets go of its volume, and {transport.name!r} has none"
     return "takes no log device away" if chosen["slog"].value.gone_at_cut else None
 

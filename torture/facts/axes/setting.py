@@ -128,6 +128,11 @@ class Interruption(NamedTuple):
     fills_pool: bool = False
     """Whether the pool has no space left from then on, until an operator frees some after the cut."""
 
+    @property
+    def is_of_link(self) -> bool:
+        """Whether the link fails."""
+        return self.length_s > 0 and not self.is_of_target
+
 
 def _only_where_a_target_can(chosen: Chosen) -> str | None:
     transport, interruption = chosen["transport"], chosen["nas_link"].value

@@ -45,7 +45,7 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 """QEMU keeps translated code by address. A program at a random address is translated at each start,
 which made a start take three times as long. Zeroing every page is expensive, too."""
 
-_NAS, _CLIENT, _CHECKER = "nas", "client", "checker"
+_NAS, _CLIENT, _CHECKER, _FORMER = "nas", "client", "checker", "former"
 _NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
 """With two processors a NAS writes and flushes at once. Emulated ones are threads of the host."""
@@ -173,6 +173,12 @@ class Lab:
         """A freshly started NAS, with these disks and no pool; a walk's NAS has a port, too."""
         spec = replace(self._nas_spec(console_log), port_socket=port_socket)
         return self.start(spec, disks)
+
+    def start_former(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
+        """A NAS beside another one, which no machine reaches."""
+        spec = replace(self._nas_spec(console_log), name=_FORMER, interface=None)
+        words = [word for word in spec.command_line.split() if not word.startswith("torture.ip=")]
+        return self.start(replace(spec, command_line=" ".join(words)), disks)
 
     def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
         """A NAS that continues from its saved state, with the disks of that time."""

@@ -8,6 +8,8 @@ from torture.choices.matrix.cells import (
     ADMINISTRATION,
     CLIENTS,
     DISCARD,
+    EARLY,
+    EVENT,
     IMAGE,
     LUN_SECTOR,
     NFS_EXPORT,
@@ -18,6 +20,7 @@ from torture.choices.matrix.cells import (
     Cell,
 )
 from torture.choices.volumes import DIRECTORY, POOL, VOLUME, VolumeOptions, zvol
+from torture.facts.axes.event import Event
 from torture.facts.axes.free_settings import GRACE
 from torture.facts.axes.free_settings import POOL as POOL_PART
 from torture.facts.axes.hypervisor import Clients, Image
@@ -31,7 +34,7 @@ _KINDS_OF_VDEVS = r"s/^[[:space:]]*(mirror|raidz[0-9]|draid[^-[:space:]]*|logs|s
 LAYOUT = "vdevs of the pool"
 """The setting that disks change as they leave and come."""
 _PARAMETERS = "/sys/module/zfs/parameters"
-HOST_ID = "0a4d0002"
+HOST_ID, STANDBY_ID = "0a4d0002", "0a4d0003"
 """Of the NAS, by its address: 10.77.0.2."""
 
 
@@ -55,15 +58,18 @@ class Setting:
     expected: str
 
 
-def parameters_script(cell: Cell) -> str:
+def parameters_script(cell: Cell, *, is_standby: bool = False) -> str:
     """Shell: set the module's parameters, before a pool is there; empty without a changed parameter.
 
-    A pool with `multihost` wants a host that has an id (zpoolprops(7), zgenhostid(8)).
+    A pool with `multihost` wants a host that has an id (zpoolprops(7), zgenhostid(8)), and a standby
+    has another one.
     """
     parameters = (
         f"echo {value} > {_PARAMETERS}/{name}" for name, value in _parameters_of(cell).items()
     )
-    identity = (f"zgenhostid -f {HOST_ID}",) if has_heartbeat(cell) else ()
+    has_identity = has_heartbeat(cell) or cell[EVENT] is Event.TAKEOVER
+    host_id = STANDBY_ID if is_standby else HOST_ID
+    identity = (f"zgenhostid -f {host_id}",) if has_identity else ()
     return " && ".join((*parameters, *identity))
 
 
@@ -185,5 +191,6 @@ def volume_options_of(cell: Cell) -> VolumeOptions:
         takes_discards=cell[DISCARD],
         has_image=has_image,
         remembers_clients=has_clients and cell[CLIENTS] is Clients.REMEMBERED,
+        order=cell[EARLY].order,
         grace_s=cell[SETTINGS].grace_s,
     )

@@ -29,6 +29,8 @@ class Verdict(StrEnum):
     """It did not come back within an operator's patience: something hangs, or a kernel gave up."""
     POOL_LOST = "pool-lost"
     """ZFS will not import."""
+    SPLIT_BRAIN = "split-brain"
+    """Two nodes had the pool imported at once: each overwrites the other's data."""
     INCONCLUSIVE = "inconclusive"
     """The machinery failed; says nothing about the data."""
 
@@ -131,10 +133,12 @@ class Terms:
     """Whether the NAS serves on through the cut."""
     ends_in_order: bool = False
     """Whether the NAS ends its service in order, and leaves nothing that a cut could take."""
+    former_returns: bool = False
+    """Whether the node that lost its power came back, while another one had its pool."""
     is_replay: bool = False
     """Whether the trial is a replay of an earlier trial's disks: no client ran in it."""
-    is_pool_full: bool = False
-    """Whether the pool had no space left before the cut: writers may fail without any cut."""
+    may_fail_before_cut: bool = False
+    """Whether writers may fail without any cut."""
 
 
 ROLLBACK_MS_MAX = 15_000

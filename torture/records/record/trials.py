@@ -112,6 +112,19 @@ class Speed(Document, frozen=True, kw_only=True):
     """The 99th percentile of the same, by nearest rank."""
 
 
+class Remedy(StrEnum):
+    """The first remedy that brought a dead disk back, in the order of an operator's tries."""
+
+    WAIT = "wait"
+    """The client's own filesystem or mount took a write again."""
+    LOG_IN = "log in"
+    """An unmount, a new login or connection, and a mount."""
+    RESTART = "restart"
+    """A client that had not seen the outage."""
+    REPAIR = "repair"
+    """fsck's repair, on such a client."""
+
+
 class Absence(Document, frozen=True, kw_only=True):
     """The time without a NAS; an unknown figure is None."""
 
@@ -119,6 +132,11 @@ class Absence(Document, frozen=True, kw_only=True):
     """From the cut until the client's device was published again."""
     reconnect_ms: Measure | None = None
     """From there to the next acknowledgement; only a client that lived has one."""
+    offline_ms: Measure | None = None
+    """From the cut, or from the link's end before it, until the first writer failed for good; only
+    where all of them failed so."""
+    remedy: Remedy | None = None
+    """The remedy that brought a disk back on which all writers had failed."""
     acknowledged_in_outage: Count | None = None
     """Durable operations that were acknowledged in between, when no NAS can have stored anything."""
     unfounded: Count = 0

@@ -26,7 +26,8 @@ from torture.oracles.verdict.judgement import UNJUDGED, Findings, together
 from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.oracles.verdict.repeated_requests import creations_that_met_their_file, whole_ledger
-from torture.records.scoring.service import failed_writers
+from torture.records.record.trials import Remedy
+from torture.records.scoring.service import CAME_BACK, failed_writers, remedy_of
 
 
 class Layer(StrEnum):
@@ -154,6 +155,7 @@ def rounds_of(
 
 
 _FAILED_DISK = "the checker's disk failed although the pool is whole"
+_SPLIT = "the former node imported the pool that another node had taken over"
 _PANICS_MAX = 3
 _CHECKS = (Step.FS_CHECK_AFTER_REPAIR, Step.FS_CHECK)
 _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
@@ -161,10 +163,17 @@ _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
 
 def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerFinding:
     """The pool's verdict; a disk that fails on a pool without errors is the machinery's fault."""
+    former = evidence.output(Step.FORMER_IMPORT)
+    if former is not None and former.exit_code == 0:
+        return LayerFinding(
+            layer=Layer.POOL, verdict=Verdict.SPLIT_BRAIN, reasons=(_SPLIT,), summary="split brain"
+        )
     was_down = terms.is_replay or not terms.nas_lives
     pool = judge_pool(evidence, is_replay=terms.is_replay, was_down=was_down)
     garbled = evidence.garbled_tools
     unknown = (*((f"{garbled} lines of tools are garbled",) if garbled else ()), *pool.unknown)
+    if former is None and terms.former_returns:
+        unknown = (*unknown, f"{Step.FORMER_IMPORT} was not run")
     is_explained = pool.verdict is not None and (
         pool.verdict.is_corruption or (pool.verdict.is_damage and not unknown)
     )
@@ -248,7 +257,6 @@ def check_outage(evidence: Evidence, _terms: Terms, _earlier: Earlier, /) -> Lay
 
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3
-_CAME_BACK = ", and came back as a new client attached it"
 _TORN_SECTOR = (
     "with a part of one sector of a write under way everything is explained: see docs/findings.md, "
     "'A zvol does not keep a sector whole'"
@@ -381,15 +389,19 @@ def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> tuple[Verdi
     lacks a line may lack the reason why a failure is none.
     """
     if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
-        return Verdict.OFFLINE, f"the client lost its root{_CAME_BACK}: {lost.stderr}"
+        return (
+            Verdict.OFFLINE,
+            f"the client lost its root, and {CAME_BACK[Remedy.RESTART]}: {lost.stderr}",
+        )
     if not any(load.keeps_ledger for load in loads):
         return None, ""
     hello, _ = answer_of(lambda: whole_ledger(evidence, terms))
-    failed = failed_writers(evidence.ledger, before_cut=terms.is_pool_full)
+    failed = failed_writers(evidence.ledger, before_cut=terms.may_fail_before_cut)
     if hello is None or not failed.count:
         return None, ""
     if failed.is_offline:
-        return Verdict.OFFLINE, f"the client's disk was dead{_CAME_BACK}: {failed.in_words}"
+        came_back = CAME_BACK[remedy_of(evidence)]
+        return Verdict.OFFLINE, f"the client's disk was dead, and {came_back}: {failed.in_words}"
     return Verdict.REPAIRED, failed.in_words
 
 

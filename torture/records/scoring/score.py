@@ -11,7 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from torture.choices.matrix.cell_terms import completed_sync_of, guarantee_of
+from torture.choices.matrix.cell_terms import (
+    completed_sync_of,
+    guarantee_of,
+    may_fail_before_cut,
+)
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
@@ -34,7 +38,13 @@ from torture.records.record.trials import Advertised, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.records.scoring.explanation import explanation_of
 from torture.records.scoring.judge import judge
-from torture.records.scoring.service import absence_in_words, absence_of, failed_writers, speed_of
+from torture.records.scoring.service import (
+    absence_in_words,
+    absence_of,
+    failed_writers,
+    speed_of,
+    with_offline,
+)
 
 _FLUSH_LOST = {
     "lost_by_zfs": "before the load ZFS got a flush of the client, and sent none to the log's disks",
@@ -55,8 +65,9 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     observations = judgement.findings.observations
     findings = replace(judgement.findings, observations=())
-    writers = failed_writers(evidence.ledger)
+    writers = failed_writers(evidence.ledger, before_cut=may_fail_before_cut(spec.cell))
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
+    absence = with_offline(absence, evidence, writers)
     proof = _found_in(folder / PROOF)
     advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
     flush_lost = (words for name, words in _FLUSH_LOST.items() if proof.get(name))

@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.cut_document import LinkFailure
-from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger
-from torture.records.record.trials import Absence, Speed
+from torture.records.record.trials import Absence, Remedy, Speed
 
 ON_THE_WAY_MS = 2_000
 """For this time after a cut, an acknowledgement may have been on its way, on a busy host too."""
@@ -164,7 +164,18 @@ def _nearest_rank(ascending: Sequence[float], share: float) -> float | None:
 
 
 _OFFLINE = frozenset(
-    {errno.EIO, errno.EROFS, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV, errno.ENOSPC}
+    {
+        errno.EACCES,
+        errno.EBADF,
+        errno.EIO,
+        errno.EREMOTEIO,
+        errno.EROFS,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.EHOSTDOWN,
+        errno.ENODEV,
+        errno.ENOSPC,
+    }
 )
 """The errors of a call whose disk is gone, or whose filesystem shut itself down."""
 
@@ -194,6 +205,33 @@ class FailedWriters:
             return ""
         how = f"errno {self.first.errno} in {self.first.call}"
         return f"{self.count} of {self.of} writers failed for good: {how}"
+
+
+CAME_BACK = {
+    Remedy.WAIT: "came back by itself",
+    Remedy.LOG_IN: "came back after an unmount, a new login and a mount",
+    Remedy.RESTART: "came back as a new client attached it",
+    Remedy.REPAIR: "came back after a repair",
+}
+
+
+def remedy_of(evidence: Evidence) -> Remedy:
+    """The first remedy that worked, for a client whose disk was dead; older trials tried two."""
+    for step, remedy in ((Step.REMEDY_WAIT, Remedy.WAIT), (Step.REMEDY_LOG_IN, Remedy.LOG_IN)):
+        tried = evidence.output(step)
+        if tried is not None and tried.exit_code == 0:
+            return remedy
+    return Remedy.RESTART if evidence.output(Step.FS_REPAIR) is None else Remedy.REPAIR
+
+
+def with_offline(absence: Absence, evidence: Evidence, writers: FailedWriters) -> Absence:
+    """The absence with the client's loss of its disk; unchanged where the disk was not lost."""
+    if not writers.is_offline or writers.first is None:
+        return absence
+    link = evidence.cut.link
+    since_ms = evidence.cut.t_ms if link is None or link.down_ms is None else link.down_ms
+    after_ms = None if since_ms is None else round(max(0.0, writers.first.t_ms - since_ms), 3)
+    return replace(absence, offline_ms=after_ms, remedy=remedy_of(evidence))
 
 
 def failed_writers(ledger: Ledger, *, before_cut: bool = False) -> FailedWriters:

@@ -83,6 +83,7 @@ def story_of(record: TrialRecord, folder: Path) -> tuple[Incident, ...]:
 _ENDS: dict[str, str] = {
     Event.PANIC: "panics",
     Event.RESET: "is reset",
+    Event.TAKEOVER: "loses power, and its disks do not",
     Event.REBOOT: "is switched off in order",
 }
 

@@ -142,6 +142,8 @@ _NAMED = {
         for name in WORTH
     },
     "acknowledged_in_outage": count("record.absence.acknowledged_in_outage"),
+    "offline_ms": number("record.absence.offline_ms"),
+    "remedy": text("record.absence.remedy"),
     "load_ms": count(lambda row: row.record.timings.get("load")),
     "trial_ms": count("record.trial_ms"),
     # asked for, in words

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torture.choices.matrix.cells import NAS_LINK
+from torture.choices.matrix.cells import AWAY, NAS_LINK
 from torture.choices.volumes import POOL
 from torture.errors import HarnessError
 from torture.facts.axes.setting import Interruption
@@ -132,13 +132,16 @@ def fail_link(
     _switch(trial, machines, nas, is_up=False)
     down_ms = trial.clock_ms()
     try:
-        time.sleep(interruption.length_s)
+        time.sleep(max(interruption.length_s, trial.cell[AWAY] if interruption.is_of_link else 0))
         if interruption.is_handover:
             nas = hand_over(trial, machines, nas)
         acknowledged, up_ms = loads.acknowledged, trial.clock_ms()
     finally:
         _switch(trial, machines, nas, is_up=True)
-    loads.wait_until(lambda: loads.acknowledged > acknowledged, deadline_s=_ANSWER_DEADLINE_S)
+    loads.wait_until(
+        lambda: loads.acknowledged > acknowledged or loads.are_over,
+        deadline_s=_ANSWER_DEADLINE_S + trial.cell[AWAY],
+    )
     failure = LinkFailure(
         down_ms=round(down_ms, 3),
         up_ms=round(up_ms, 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from pathlib import Path
 
 from torture.choices.experiments.damage import SPOILERS, Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.matrix.cells import ADMINISTRATION, NAS_LINK
+from torture.choices.matrix.cells import ADMINISTRATION, EARLY, EVENT, NAS_LINK
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
+from torture.facts.axes.early import Early
+from torture.facts.axes.event import Event
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Completed, Step
 from torture.facts.recording.certain_content import CertainContent
 from torture.facts.recording.crash_state import read_crash_state
@@ -24,13 +27,13 @@ from torture.machines.lab.network import Network
 from torture.machines.nas import pool
 from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.mount import read_nas_log
+from torture.shell import wait_for_path
 from torture.trials.trial.administer import ask
 from torture.trials.trial.loads import Loads
 from torture.trials.trial.promises.proof import require_planned
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.machines import Machines, Trial
 from torture.trials.trial.shared.resident import (
-    PATIENCE_S,
     EvidenceWriter,
     StorageFailed,
     must_have_ended,
@@ -48,6 +51,8 @@ _STATUS_DEADLINE_S = 120
 _SCRUB_DEADLINE_S = 300
 _BLOCKS_DEADLINE_S = 300
 _END_DEADLINE_S = 90
+_REMEDY_TRIES = 30
+_REMEDY_DEADLINE_S = 120
 _UMOUNT_DEADLINE_S = 60
 _DETACH_DEADLINE_S = 30
 """A detach may fail: the trial then waits until no more requests come (`wait_until_idle`)."""
@@ -90,7 +95,10 @@ def bring_nas_back(
         if trial.fault is not None and not again:
             plant(nas, trial.fault.before_import)
             import_deadline_s = trial.fault.import_patience_s or import_deadline_s
-        if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
+        is_forced = trial.cell[EVENT] is Event.TAKEOVER
+        if not _is_imported(
+            evidence, nas, again=again, is_forced=is_forced, deadline_s=import_deadline_s
+        ):
             return None
         if trial.cell[NAS_LINK].fills_pool and not again:
             storage_must(nas, "the pool stays full", pool.FREE, deadline_s=_STATUS_DEADLINE_S)
@@ -99,8 +107,14 @@ def bring_nas_back(
         ask(administration, evidence, nas, state, zfs=zfs)
         script = transport.wait_for_volume_script()
         storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
-        publishing_ms = trial.clock_ms()
         script = transport.publish_script(trial.volume_options)
+        order, window_s = trial.cell[EARLY]
+        if order is not Early.IN_ORDER and not again:
+            script = transport.early_script(trial.volume_options)
+            storage_must(nas, "the port does not open", script, deadline_s=volume_deadline_s)
+            time.sleep(window_s)
+            script = transport.late_script(trial.volume_options)
+        publishing_ms = trial.clock_ms()
         storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
     return NasBack(nas=nas, publishing_ms=publishing_ms, published_ms=trial.clock_ms())
 
@@ -145,8 +159,12 @@ def spoil(shelf: Shelf, spoiler: Spoiler, *, view: Path, disk: ShelfDisk) -> Non
         shelf.overwrite(disk, patch)
 
 
-def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:
+def _is_imported(
+    evidence: EvidenceWriter, nas: Machine, *, again: bool, is_forced: bool, deadline_s: float
+) -> bool:
     """Whether one of an operator's tries brings the pool back.
+
+    `is_forced`: another node had the pool, and is known to be off.
 
     After the refusal of an import that gives nothing up, the operator tries it once more. The link
     of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`). An
@@ -154,7 +172,7 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
     """
     steps = IMPORTS_AGAIN if again else IMPORTS
     for step, options in zip(steps, _IMPORT_OPTIONS, strict=True):
-        argv = pool.import_command(*options)
+        argv = pool.import_command(*(("-f", *options) if is_forced else options))
         tried = _try_import(evidence, nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == _REFUSED and not options:
             nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
@@ -235,7 +253,7 @@ def wait_until_idle(transport: Transport, nas: Machine) -> None:
     storage_must(nas, failure, script, deadline_s=_IDLE_DEADLINE_S)
 
 
-def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
+def go_on(loads: Loads, *, client: Machine, for_ms: float, patience_s: float) -> bool:
     """Whether the client that lived still writes, some seconds after it has reconnected.
 
     A client whose every writer has failed (e.g. btrfs became read-only) cannot continue: that is
@@ -243,12 +261,12 @@ def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
     """
     acknowledged = loads.acknowledged
     resumed = loads.wait_until(
-        lambda: loads.acknowledged > acknowledged or loads.are_over, deadline_s=PATIENCE_S
+        lambda: loads.acknowledged > acknowledged or loads.are_over, deadline_s=patience_s
     )
     client.raise_if_dead()
     if not resumed:
         raise StorageFailed(
-            f"the client did not go on within {PATIENCE_S} s of the NAS's return", machine=client
+            f"the client did not go on within {patience_s} s of the NAS's return", machine=client
         )
     time.sleep(for_ms / 1000)
     return not loads.are_over
@@ -264,10 +282,42 @@ def keep_kernel_logs(
 
 
 def stop_client(trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine) -> None:
-    """Make the client that lived end its load and detach its disk."""
+    """Make the client that lived end its load and detach its disk; a dead disk is brought back first."""
+    is_dead = loads.are_over
     loads.finish(deadline_s=_END_DEADLINE_S)
     keep_kernel_logs(evidence, client=client)
+    if is_dead and trial.tries_remedies:
+        try_remedies(trial, evidence, client)
     detach(trial, evidence, client)
+
+
+def try_remedies(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
+    """Wait, then attach anew, until a write to a dead disk succeeds; both tries are evidence."""
+    write = trial.write_script
+    again = f"for i in $(seq {_REMEDY_TRIES}); do {write} && exit; sleep 1; done; exit 1"
+    for step, script in (
+        (Step.REMEDY_WAIT, again),
+        (Step.REMEDY_LOG_IN, f"{_attach_anew_script(trial)}\n{write}"),
+    ):
+        argv = ("sh", "-c", script)
+        tried = evidence.observe(client, step, argv, deadline_s=_REMEDY_DEADLINE_S)
+        if tried.exit_code == 0:
+            return
+
+
+def _attach_anew_script(trial: Trial) -> str:
+    """Shell: unmount, let go of the NAS as far as possible, and attach and mount anew."""
+    attachment = trial.attachment
+    scripts = [f"umount {MOUNT_POINT}"] if trial.is_mounted else []
+    scripts += [f"({attachment.detach_script}) || true"] if attachment.detach_script else []
+    scripts += [f"({attachment.guest_script})"] if attachment.guest_script else []
+    if attachment.image is not None:
+        scripts.append(f"({attachment.image.open_script})")
+    if attachment.device is not None:
+        scripts.append(wait_for_path(attachment.device))
+    if trial.has_own_filesystem:
+        scripts.append(shlex.join(trial.filesystem.mount))
+    return "\n".join(("set -e", *scripts))
 
 
 def detach(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:

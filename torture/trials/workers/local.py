@@ -24,6 +24,7 @@ from msgspec import structs
 
 from torture.discovery import EXTRA_VARIABLE
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.axes.away import AWAY_STAGE
 from torture.files import CHECKOUT
 from torture.machines.host.scratch import USER_NAMESPACES_HINT, sandboxed
 from torture.machines.lab.lab import Boot
@@ -41,6 +42,11 @@ _SHELL_SIGNAL_BASE = 128
 _LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d [\d:.+]+: \d+: (debug|info|warning) : ")
 """The beginning of a line of libvirt's log (src/util/virlog.c, `virLogFormatString`)."""
 _END_DEADLINE_S = 10
+_TURN_POLL_S = 1.0
+_TRIAL_MIB = 1331
+"""The memory of a NAS and a client, as measured under emulation."""
+_PER_JOB_MAX = 6
+"""Trials under way for each one at work: three minutes of waiting to half a minute of work."""
 TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
 """Enough for the check of a filesystem whose repair is given up (`torture.trials.trial.check`).
 Otherwise exactly the trials with a lost filesystem would be inconclusive."""
@@ -55,6 +61,8 @@ class LocalSite:
 
     def __init__(self, orders: WorkerOrders) -> None:
         self._orders = orders
+        self._room = _room() if orders.waits else 0
+        self._turns: threading.Semaphore | None = None
 
     @property
     def trial_deadline_s(self) -> float:
@@ -62,15 +70,18 @@ class LocalSite:
         return TRIAL_DEADLINE_S[self._orders.lab.boot]
 
     def slots(self, jobs: int) -> frozenset[int]:
-        """See `WorkerSite`; as many as the user wishes."""
-        return frozenset(range(jobs))
+        """See `WorkerSite`; as many as the user wishes, and one more for each trial that may wait."""
+        if self._orders.waits and self._turns is None:
+            self._turns = threading.Semaphore(jobs)
+        return frozenset(range(max(jobs, min(self._room, _PER_JOB_MAX * jobs))))
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> LocalController:
         """See `WorkerSite`; removes the files of the last worker of this number from its folder."""
         scratch = self._orders.scratch / f"w{number}"
         shutil.rmtree(scratch, ignore_errors=True)
         log = self._orders.run.worker_log(number)
-        return LocalController(structs.replace(self._orders, scratch=scratch), log=log, hear=hear)
+        orders = structs.replace(self._orders, scratch=scratch)
+        return LocalController(orders, log=log, hear=hear, turns=self._turns)
 
     def close(self) -> None:
         """Nothing to release: a worker's end removes everything that it had."""
@@ -80,7 +91,7 @@ class LocalController:
     """A sandboxed worker process; it ends with the thread that called `start`.
 
     Its output, with tracebacks, is appended to `log`. `extra` is the folder of `--extra` where that
-    is not this process's.
+    is not this process's. A trial takes one of `turns`, and gives it back while its client waits.
     """
 
     def __init__(
@@ -90,7 +101,9 @@ class LocalController:
         log: Path,
         hear: Callable[[str], None],
         extra: Path | None = None,
+        turns: threading.Semaphore | None = None,
     ) -> None:
+        self._turns = turns
         self._orders = orders
         self._environment = {EXTRA_VARIABLE: str(extra)} if extra else {}
         self._log = log
@@ -138,20 +151,28 @@ class LocalController:
 
     def run_plain(self, spec: dict[str, Any], *, deadline_s: float) -> dict[str, Any]:
         """The same with plain data, for a process that need not know the trial's choices."""
-        self._send(spec)
-        end = time.monotonic() + deadline_s
+        turn = _Turn(self._turns)
+        while not turn.take():
+            if not self.is_running:
+                raise self._death()
         try:
+            self._send(spec)
+            end = time.monotonic() + deadline_s
             while True:
                 message = self._next(end)
                 if "record" in message:
                     record: dict[str, Any] = message["record"]
                     return record
+                if message.get("stage") == AWAY_STAGE:
+                    turn.give_back()
                 for kind in ("stage", "say"):
                     if kind in message:
                         self._hear(message[kind])
         except HarnessError:
             self.kill()
             raise
+        finally:
+            turn.give_back()
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process is not None
@@ -194,6 +215,31 @@ class LocalController:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):  # its unread input cannot be written any more
                 self._process.stdin.close()
+
+
+class _Turn:
+    """A trial's turn, which it has once at most; without `turns` each trial has one."""
+
+    def __init__(self, turns: threading.Semaphore | None) -> None:
+        self._turns = turns
+        self._is_taken = False
+
+    def take(self) -> bool:
+        """Whether it came within a second."""
+        self._is_taken = self._turns is None or self._turns.acquire(timeout=_TURN_POLL_S)
+        return self._is_taken
+
+    def give_back(self) -> None:
+        """Let another trial begin; does nothing the second time."""
+        if self._is_taken and self._turns is not None:
+            self._turns.release()
+        self._is_taken = False
+
+
+def _room() -> int:
+    """The number of trials for which the host has memory now (proc_meminfo(5))."""
+    words = Path("/proc/meminfo").read_text().split()
+    return int(words[words.index("MemAvailable:") + 1]) // (_TRIAL_MIB * 1024)
 
 
 def ending_in_words(code: int | None) -> str:

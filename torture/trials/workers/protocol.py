@@ -86,6 +86,8 @@ class WorkerOrders(Document, frozen=True, kw_only=True):
     run: RunLayout
     """The places of each trial's evidence, and of each worker's output."""
     lab: LabSettings
+    waits: bool = False
+    """Whether trials wait for minutes, so that more of them than processors may be under way."""
     probes: bool = False
     """Whether a worker first shows that a machine starts, before it says that it is ready."""
 

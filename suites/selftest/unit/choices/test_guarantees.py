@@ -64,6 +64,7 @@ TRANSPORTS = {
     "iscsi": WRITE_BACK,
     "iscsi_guest": WRITE_BACK,
     "iscsi_two": WRITE_BACK,
+    "iscsi_two_unlisted": WRITE_BACK,
     "nvme_tcp": WRITE_BACK,
     "nvme_tcp_single": WRITE_BACK,
     "nvme_tcp_two": WRITE_BACK,
@@ -299,8 +300,8 @@ KEPT_BY = {
         Verdict.REPAIRED,
         Verdict.ROLLED_BACK,
     },
-    Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST},
-    Guarantee.MAY_LOSE_POOL: set(Verdict),
+    Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST, Verdict.SPLIT_BRAIN},
+    Guarantee.MAY_LOSE_POOL: set(Verdict) - {Verdict.SPLIT_BRAIN},
 }
 
 

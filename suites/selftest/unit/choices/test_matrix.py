@@ -17,12 +17,15 @@ from torture.choices.matrix.cells import (
     CACHE,
     DEFAULTS,
     DISKS,
+    EARLY,
     EVENT,
     FATE,
     FILESYSTEM,
     IMAGE,
     LAYOUT,
+    NAS_LINK,
     NFS_EXPORT,
+    PATIENCE,
     SLOG,
     SLOG_CLASS,
     SYNC,
@@ -36,6 +39,7 @@ from torture.facts.axes.axis import Axis
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.hypervisor import Image
 from torture.facts.axes.pool_disks import Layout, SlogClass
+from torture.facts.axes.setting import Interruption
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 
@@ -106,6 +110,8 @@ def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -
         usual |= {"fate": ("bothdie",)}
     if axis in (EVENT, FATE):  # a NAS that ends in order, or lives, loses no log device
         usual |= {"slog": ("plp",)}
+    if axis in (EARLY, PATIENCE):
+        usual |= {"transport": ("iscsi_guest", "nfs4", "nvme_tcp")}
     if axis in hypervisor.AXES:
         usual |= {"transport": ("iscsi_guest", "nfs4"), "image": ("noimage", "rawimage")}
     every = tuple(cells_over(usual | {axis.field: axis.names}))
@@ -164,6 +170,11 @@ def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: C
     is_bootable = cell[FILESYSTEM].root_words and not has_own_root
     expected |= set() if is_bootable else {"root"}
     expected |= {"event"} if cell[FATE] is Fate.CLIENT_ONLY else set()
+    expected |= {"early"} if cell[FATE] is not Fate.NAS_ONLY else set()
+    waits = cell[FATE] is Fate.NAS_ONLY and cell[NAS_LINK] == Interruption()
+    expected |= set() if waits or cell[NAS_LINK].is_of_link else {"away"}
+    is_soft_anyway = has_image and cell.axes["transport"] in ("smb", "samba")
+    expected |= set() if below.waits_s and not is_soft_anyway else {"patience"}
     assert empty == expected
     assert all(AXES[axis].choice(name).name == name for axis, name in cell.axes.items() if name)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]

@@ -21,9 +21,12 @@ from torture.choices.matrix.cell_terms import (
 )
 from torture.choices.matrix.cells import (
     ADMINISTRATION,
+    AWAY,
+    EARLY,
     EVENT,
     FILESYSTEM,
     NAS_LINK,
+    PATIENCE,
     ROOT,
     TRANSPORT,
     Cell,
@@ -304,11 +307,14 @@ def test_a_cell_with_settings_has_the_guarantee_of_theory(middle: str) -> None:
     assert dies_later is dies
 
 
+OF_OTHERS = (*hypervisor.AXES, NAS_LINK, AWAY, PATIENCE, EVENT, EARLY)
+
+
 @given(any_cell())
 def test_where_zfs_flushes_its_settings_change_no_guarantee(cell: Cell) -> None:
-    """Those of a hypervisor, a full pool and an event do: they are not ZFS's."""
+    """Those of a hypervisor, a full pool and an outage do: they are not ZFS's."""
     if flushes_its_log(cell):
-        of_zfs = (axis for axis in SETTINGS if axis not in (*hypervisor.AXES, NAS_LINK, EVENT))
+        of_zfs = (axis for axis in SETTINGS if axis not in OF_OTHERS)
         usual = cell.but(**{axis.field: axis.default or "" for axis in of_zfs})
         assert guarantee_of(cell) is guarantee_of(usual)
 

@@ -242,6 +242,7 @@ ORDER = (
     Verdict.UNREPAIRABLE,
     Verdict.UNAVAILABLE,
     Verdict.POOL_LOST,
+    Verdict.SPLIT_BRAIN,
 )
 """As in the design."""
 
@@ -253,7 +254,7 @@ def test_every_verdict_but_one_has_a_place() -> None:
 
 def test_the_words_are_those_of_the_records() -> None:
     words = "intact offline repaired rolled-back corrupted unrepairable unavailable pool-lost"
-    assert [str(verdict) for verdict in ORDER] == words.split()
+    assert [str(verdict) for verdict in ORDER] == [*words.split(), "split-brain"]
 
 
 def test_loss_begins_where_acknowledged_data_is_gone_and_corruption_where_the_rest_is_wrong() -> (

@@ -135,6 +135,11 @@ COUNTS = tomllib.loads((CHECKOUT / "docs/figures.toml").read_text())["count"]
 HARM = "is_loss OR verdict IN ({})".format(
     ", ".join(f"'{verdict}'" for verdict in Verdict if verdict.is_corruption)
 )
+USUAL_END = (
+    "event = 'power' AND away IN ('', 'seconds') AND early IN ('', 'inorder') "
+    "AND patience IN ('', 'forever')"
+)
+"""A loss of power of some seconds, whose client waits for ever."""
 K_OF_N = re.compile(r"\d[\d,]* of (?:the )?\d[\d,]*")
 
 
@@ -150,7 +155,7 @@ def said_by(store: Store, count: dict[str, Any]) -> str:
         return text.format(**{name: f"{value:,}" for name, value in walked(store, where).items()})
     counts = "" if count.get("with_inconclusive") else "AND badness >= 0 AND NOT is_confirmation"
     if "event" not in where:
-        counts += " AND event = 'power'"
+        counts += f" AND {USUAL_END}"
     [row] = store.sql.execute(
         f"SELECT count(*), count(*) FILTER ({count.get('event', HARM)}), "
         "sum(acknowledged), sum(lost), round(median(sync_p50_ms))::INT "

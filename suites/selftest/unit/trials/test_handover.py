@@ -246,6 +246,7 @@ class _Rig:
         self.happened: list[str] = []
         self.now_s = 0.0
         self.acknowledged = 7
+        self.are_over = False
         own = Cell.parse(cell)
         self.trial = SimpleNamespace(
             cell=own,

@@ -301,7 +301,10 @@ def test_the_verifiers_are_kept_once_the_nas_has_read_all_of_a_client_that_lived
         monkeypatch.setattr(cut_course, step, notes(step))
     machines: Any = SimpleNamespace(begin_checker=notes("checker"))
     client: Any = SimpleNamespace(kill=notes("kill"))
-    returned, loads = cast("Any", SimpleNamespace(nas=object())), cast("Any", None)
+    returned, loads = (
+        cast("Any", SimpleNamespace(nas=object(), former_cache=b"")),
+        cast("Any", None),
+    )
     evidence = EvidenceWriter(folder=tmp_path)
     trial = _trial(tmp_path, _LIVES)
     assert cut_course._live_on(trial, machines, evidence, loads, returned, client) is returned

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from torture.choices.matrix.cells import EVENT, FATE, NAS_LINK
+from torture.choices.matrix.cell_terms import may_fail_before_cut
+from torture.choices.matrix.cells import AWAY, EVENT, FATE, NAS_LINK
 from torture.errors import HarnessError
+from torture.facts.axes.away import AWAY_STAGE
+from torture.facts.axes.event import Event
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.cut_document import CutDocument
 from torture.machines.lab.machine import Machine
@@ -34,7 +37,8 @@ from torture.trials.trial.recovery import (
 )
 from torture.trials.trial.setup import plant, settle, start_loads
 from torture.trials.trial.shared.machines import Machines, PowerCut, Trial
-from torture.trials.trial.shared.resident import EvidenceWriter
+from torture.trials.trial.shared.resident import PATIENCE_S, EvidenceWriter
+from torture.trials.trial.takeover import cache_of, return_former
 
 Look = Callable[[PowerCut, KeptCut], KeptCut]
 """A look at the recording of a cut while no machine runs; it may choose another state to recover."""
@@ -52,6 +56,7 @@ def cut_and_recover(
     nas, client = ready_machines(trial, machines, evidence)
     with evidence.stage("prove"):
         prove(trial, shelf, evidence, nas=nas, client=client)
+        cache = cache_of(nas) if trial.cell[EVENT] is Event.TAKEOVER else b""
         settle(nas)
         if fault is not None:
             plant(client, fault.in_client)
@@ -95,13 +100,18 @@ def cut_and_recover(
             client.kill()
             kept = look(cut, kept)
             machines.begin_checker()
+        if lives_on and (away_s := _stays_away_s(trial, cut)):
+            with evidence.stage(AWAY_STAGE):
+                time.sleep(away_s)
         with evidence.stage("bring NAS back"):
             back = bring_nas_back(trial, machines, evidence, kept.view)
         if back is None:
             return
         if fault is not None:
             plant(back.nas, fault.after_return)
-        returned = _Returned(nas=back.nas, cut=keep_return(evidence, kept.document, back))
+        returned = _Returned(
+            nas=back.nas, cut=keep_return(evidence, kept.document, back), former_cache=cache
+        )
         left = (
             _live_on(trial, machines, evidence, loads, returned, client) if lives_on else returned
         )
@@ -120,7 +130,7 @@ def _reach_cut(
     plan, shelf, (nas, *_) = trial.plan, machines.shelf, dying
     if trial.cell[FATE] is not Fate.CLIENT_ONLY and not trial.cell[EVENT].is_of_its_kernel:
         shelf.halt_with_freeze(*dying)
-    if trial.cell[NAS_LINK].fills_pool:
+    if may_fail_before_cut(trial.cell):
         let_load_run(plan.cut, shelf, loads, may_end=True)
         hit = not loads.are_over
     elif plan.administration is None:
@@ -139,6 +149,15 @@ class _Returned:
 
     nas: Machine
     cut: CutDocument
+    former_cache: bytes = b""
+    """The pool's cache file of the node that it has taken over from."""
+
+
+def _stays_away_s(trial: Trial, cut: PowerCut) -> float:
+    """The rest of the time without power; a link that failed for that time did so before the cut."""
+    if trial.cell[NAS_LINK].is_of_link:
+        return 0.0
+    return max(0.0, trial.cell[AWAY] - (trial.clock_ms() - cut.t_ms) / 1000)
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
@@ -168,7 +187,10 @@ def _live_on(
     with evidence.stage("live on"):
         still_writes = False
         try:
-            still_writes = go_on(loads, client=client, for_ms=for_ms)
+            patience_s = PATIENCE_S + trial.cell[AWAY]
+            still_writes = go_on(loads, client=client, for_ms=for_ms, patience_s=patience_s)
+            if returned.former_cache:
+                return_former(trial, machines, evidence, returned.former_cache)
             if second is None or not still_writes:
                 stop_client(trial, evidence, loads, client)
         except HarnessError as failure:

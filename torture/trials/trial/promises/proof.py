@@ -55,11 +55,10 @@ from torture.records.record.trials import (
     parse_queue,
 )
 from torture.shell import advertised_by
-from torture.trials.trial.shared.machines import Trial
+from torture.trials.trial.shared.machines import SCRATCH_FILE, Trial
 from torture.trials.trial.shared.resident import EvidenceWriter, StorageFailed
 
 DEADLINE_S = 60
-_NAME = ".proof"
 _NODES = json.dumps({"execute": "query-named-block-nodes", "arguments": {"flat": True}})
 _COUNT_OF_MOUNT = """\
 cat /proc/self/mountstats /proc/fs/cifs/Stats 2> /dev/null |
@@ -171,7 +170,7 @@ def _detour_of(
 ) -> Detour:
     """Ask for a flush at each place between the client and the disks."""
     has_zvol = trial.transport.traits.volume is VolumeKind.ZVOL
-    in_nas = _synced_write_to(f"{DIRECTORY}/{_NAME}")
+    in_nas = _synced_write_to(f"{DIRECTORY}/{SCRATCH_FILE}")
     during = partial(flushes_during, trial, shelf, nas)
     sent_before = _requests_of(trial, client)
     of_volume = _flushes_of_zvol(trial, nas, client) if has_zvol else None
@@ -234,7 +233,7 @@ def _flushes_of_zvol(trial: Trial, nas: Machine, client: Machine) -> int:
 
 def _write_and_sync(trial: Trial, client: Machine) -> None:
     """Make the client write one block, and sync it."""
-    target = f"{MOUNT_POINT}/{_NAME}" if trial.is_mounted else trial.device
+    target = f"{MOUNT_POINT}/{SCRATCH_FILE}" if trial.is_mounted else trial.device
     _run(client, _synced_write_to(str(target)))
 
 

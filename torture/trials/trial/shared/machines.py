@@ -15,12 +15,27 @@ from torture.choices.experiments import find
 from torture.choices.experiments.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.choices.matrix.cell_terms import terms_of
-from torture.choices.matrix.cells import FATE, FILESYSTEM, ROOT, SETTINGS, TRANSPORT, WORKLOAD, Cell
+from torture.choices.matrix.cells import (
+    AWAY,
+    EARLY,
+    EVENT,
+    FATE,
+    FILESYSTEM,
+    PATIENCE,
+    ROOT,
+    SETTINGS,
+    TRANSPORT,
+    WORKLOAD,
+    Cell,
+)
 from torture.choices.transports.protocol import Attachment, Transport
 from torture.choices.volumes import VolumeOptions
 from torture.choices.workloads import image_needed, with_those_beside
 from torture.choices.workloads.protocol import Place, Workload
 from torture.errors import HarnessError
+from torture.facts.axes.away import Patience
+from torture.facts.axes.early import Early
+from torture.facts.axes.event import Event
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import LEDGER
@@ -39,6 +54,8 @@ from torture.trials.plan.trial_plan import TrialPlan, plan_of
 from torture.trials.trial.promises.disk_trace import DiskTrace
 
 _CLIENT_DISK = "vm"
+SCRATCH_FILE = ".proof"
+"""A file that no load has."""
 
 
 def attachment_of(cell: Cell, *, nas_host: str) -> Attachment:
@@ -46,7 +63,7 @@ def attachment_of(cell: Cell, *, nas_host: str) -> Attachment:
     attachment = cell[TRANSPORT].attachment(nas_host=nas_host)
     if attachment.mount is None:
         return attachment
-    added = cell[SETTINGS].mount_options
+    added = {**attachment.mount.added, **cell[SETTINGS].mount_options}
     return replace(attachment, mount=replace(attachment.mount, added=added))
 
 
@@ -158,6 +175,24 @@ class Trial:
         return self.cell[FATE] is Fate.NAS_ONLY
 
     @property
+    def tries_remedies(self) -> bool:
+        """Whether a dead disk of a client that lives is brought back there, before another client looks.
+
+        In other cells the other client's check comes first: a mount may mend what it finds.
+        """
+        cell = self.cell
+        is_late = cell[AWAY] > 0 or cell[EARLY].order is not Early.IN_ORDER
+        return (is_late or cell[PATIENCE] is not Patience.FOREVER) and not self.boots_from_disk
+
+    @property
+    def write_script(self) -> str:
+        """Shell: a write to the client's files, durable; of a disk without files, a read."""
+        if self.is_mounted:
+            file = f"{MOUNT_POINT}/{SCRATCH_FILE}"
+            return f"dd if=/dev/zero of={file} bs=4096 count=1 conv=fsync status=none"
+        return f"dd if={self.device} of=/dev/null bs=4096 count=1 iflag=direct status=none"
+
+    @property
     def boots_from_disk(self) -> bool:
         """Whether the client's root is on the disk that the NAS gives it."""
         return self.cell[ROOT] is Root.BOOT
@@ -258,10 +293,31 @@ class Machines:
 
         `draws_anew`: its ZFS draws other random numbers than in the boots that follow.
         """
+        disks = self._disks_of(disks_on_shelf)
+        console = self._console(f"nas-{boot}")
+        writes = self.trial.transport.traits.is_local and boot == _BOOT_OF_LOAD
+        port = self._ledger_socket("client") if writes else None
+        nas = self.own(self.lab.start_nas(console_log=console, disks=disks, port_socket=port))
+        self._nas = nas
+        if draws_anew:
+            nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
+        takes_over = self.trial.cell[EVENT] is Event.TAKEOVER and boot != _BOOT_OF_LOAD
+        if parameters := parameters_script(self.trial.cell, is_standby=takes_over):
+            nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
+        return nas
+
+    def start_former(self, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        """The node that lost its power, beside the one that has its pool: without a network."""
+        disks, console = self._disks_of(disks_on_shelf), self._console("nas-former")
+        former = self.own(self.lab.start_former(console_log=console, disks=disks))
+        former.must("sh", "-c", parameters_script(self.trial.cell), deadline_s=_MODULE_DEADLINE_S)
+        return former
+
+    def _disks_of(self, disks_on_shelf: tuple[ShelfDisk, ...]) -> tuple[Disk, ...]:
         letters = ascii_lowercase[_FIRST_FREE_LETTER:]
         if len(disks_on_shelf) > len(letters):
             raise HarnessError(f"a NAS has no room for {len(disks_on_shelf)} disks")
-        disks = tuple(
+        return tuple(
             Disk(
                 target=f"vd{letter}",
                 serial=disk.serial,
@@ -271,16 +327,6 @@ class Machines:
             )
             for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )
-        console = self._console(f"nas-{boot}")
-        writes = self.trial.transport.traits.is_local and boot == _BOOT_OF_LOAD
-        port = self._ledger_socket("client") if writes else None
-        nas = self.own(self.lab.start_nas(console_log=console, disks=disks, port_socket=port))
-        self._nas = nas
-        if draws_anew:
-            nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
-        if parameters := parameters_script(self.trial.cell):
-            nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
-        return nas
 
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from its saved state, with its disks."""
