@@ -9,6 +9,7 @@ from torture.oracles.verdict.guarantee import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.outages import HEAD, outage_cells
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
@@ -27,6 +28,7 @@ def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
         ["# Rates of each configuration"],
         [f"- **{group.sentence}**" for group in answer(cells)] or ["There are no trials."],
         _table(cells),
+        _outages(store, cells),
         [f"- {escaped(note)}" for note in store.notes],
         [_legend(store, cells)],
     ]
@@ -43,6 +45,19 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     titles = [kind.title for kind in survey_kinds()]
     head = ["cell", "guarantee", "broken", "trials", *titles, *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
+
+
+def _outages(store: Store, cells: tuple[CellFigures, ...]) -> list[str]:
+    rows = [
+        [
+            escaped(cell.figures.cell),
+            escaped(cell.figures.guarantee),
+            rate_in_words(cell.figures.harm, cell.figures.unresolved),
+            *cell.columns,
+        ]
+        for cell in outage_cells(store.sql, cells)
+    ]
+    return ["## Outages", "", *markdown_table(HEAD, rows, left=6)] if rows else []
 
 
 def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:

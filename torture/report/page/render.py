@@ -41,6 +41,8 @@ from torture.report.figures.answer import (
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.outages import HEAD as OUTAGE_COLUMNS
+from torture.report.figures.outages import outage_cells
 from torture.report.figures.pairs import axes_rank, compared, grid_of, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import Fallen, administered_cuts, fallen_cuts, kept_by_disks
@@ -128,6 +130,8 @@ def render_page(store: Store) -> str:
         fallen=fallen,
         kept=kept_by_disks(store.sql),
         administered=administered_cuts(store.sql),
+        outages=outage_cells(store.sql, ranked),
+        outage_columns=OUTAGE_COLUMNS,
         losses=losses,
         losses_count=losses_count,
         audited=audit_in_words(store.audited()),
