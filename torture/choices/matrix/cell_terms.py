@@ -288,5 +288,6 @@ def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
         ends_in_order=cell[EVENT] is Event.REBOOT,
         former_returns=cell[EVENT] is Event.TAKEOVER and not is_replay,
         is_replay=is_replay,
+        client_gives_up=may_give_up(cell),
         may_fail_before_cut=may_fail_before_cut(cell),
     )

@@ -137,6 +137,8 @@ class Terms:
     """Whether the node that lost its power came back, while another one had its pool."""
     is_replay: bool = False
     """Whether the trial is a replay of an earlier trial's disks: no client ran in it."""
+    client_gives_up: bool = False
+    """Whether the client's patience may end before the NAS is back."""
     may_fail_before_cut: bool = False
     """Whether writers may fail without any cut."""
 

@@ -399,8 +399,8 @@ def _lost_writers(evidence: Evidence, terms: Terms, loads: Loads) -> tuple[Verdi
     failed = failed_writers(evidence.ledger, before_cut=terms.may_fail_before_cut)
     if hello is None or not failed.count:
         return None, ""
-    if failed.is_offline:
-        came_back = CAME_BACK[remedy_of(evidence)]
+    if failed.are_offline(gives_up=terms.client_gives_up):
+        came_back = CAME_BACK[remedy_of(evidence, failed)]
         return Verdict.OFFLINE, f"the client's disk was dead, and {came_back}: {failed.in_words}"
     return Verdict.REPAIRED, failed.in_words
 

@@ -15,6 +15,7 @@ from torture.choices.matrix.cell_terms import (
     completed_sync_of,
     guarantee_of,
     may_fail_before_cut,
+    may_give_up,
 )
 from torture.choices.matrix.cells import ADMINISTRATION
 from torture.errors import HarnessError
@@ -67,7 +68,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     findings = replace(judgement.findings, observations=())
     writers = failed_writers(evidence.ledger, before_cut=may_fail_before_cut(spec.cell))
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
-    absence = with_offline(absence, evidence, writers)
+    absence = with_offline(absence, evidence, writers, gives_up=may_give_up(spec.cell))
     proof = _found_in(folder / PROOF)
     advertised = document_or_none(Advertised, proof.get("advertised")) or Advertised()
     flush_lost = (words for name, words in _FLUSH_LOST.items() if proof.get(name))

@@ -166,6 +166,7 @@ def _nearest_rank(ascending: Sequence[float], share: float) -> float | None:
 _OFFLINE = frozenset(
     {
         errno.EACCES,
+        errno.EAGAIN,
         errno.EBADF,
         errno.EIO,
         errno.EREMOTEIO,
@@ -192,11 +193,13 @@ class FailedWriters:
     """The number of writers, by the load; at least the number of those that began something."""
     first: Failed | None
 
-    @property
-    def is_offline(self) -> bool:
-        """Whether the disk or mount failed under all of them, rather than one call of one."""
+    def are_offline(self, *, gives_up: bool) -> bool:
+        """Whether the disk or mount failed under all of them, rather than one call of one.
+
+        `gives_up`: the client's patience may end. Then each call has its own end, and one will do.
+        """
         is_of_disk = self.first is not None and self.first.errno in _OFFLINE
-        return is_of_disk and self.count == self.of
+        return is_of_disk and (gives_up or self.count == self.of)
 
     @property
     def in_words(self) -> str:
@@ -215,8 +218,10 @@ CAME_BACK = {
 }
 
 
-def remedy_of(evidence: Evidence) -> Remedy:
+def remedy_of(evidence: Evidence, writers: FailedWriters) -> Remedy:
     """The first remedy that worked, for a client whose disk was dead; older trials tried two."""
+    if writers.count < writers.of:
+        return Remedy.WAIT
     for step, remedy in ((Step.REMEDY_WAIT, Remedy.WAIT), (Step.REMEDY_LOG_IN, Remedy.LOG_IN)):
         tried = evidence.output(step)
         if tried is not None and tried.exit_code == 0:
@@ -224,14 +229,16 @@ def remedy_of(evidence: Evidence) -> Remedy:
     return Remedy.RESTART if evidence.output(Step.FS_REPAIR) is None else Remedy.REPAIR
 
 
-def with_offline(absence: Absence, evidence: Evidence, writers: FailedWriters) -> Absence:
+def with_offline(
+    absence: Absence, evidence: Evidence, writers: FailedWriters, *, gives_up: bool
+) -> Absence:
     """The absence with the client's loss of its disk; unchanged where the disk was not lost."""
-    if not writers.is_offline or writers.first is None:
+    if not writers.are_offline(gives_up=gives_up) or writers.first is None:
         return absence
     link = evidence.cut.link
     since_ms = evidence.cut.t_ms if link is None or link.down_ms is None else link.down_ms
     after_ms = None if since_ms is None else round(max(0.0, writers.first.t_ms - since_ms), 3)
-    return replace(absence, offline_ms=after_ms, remedy=remedy_of(evidence))
+    return replace(absence, offline_ms=after_ms, remedy=remedy_of(evidence, writers))
 
 
 def failed_writers(ledger: Ledger, *, before_cut: bool = False) -> FailedWriters:

@@ -22,7 +22,7 @@ from torture.facts.axes.away import AWAY_STAGE
 from torture.facts.axes.early import Early
 from torture.facts.evidence.cut_document import CutDocument, LinkFailure
 from torture.facts.evidence.folder import Evidence, Step
-from torture.facts.evidence.ledger import Failed, Ledger, OperationKind
+from torture.facts.evidence.ledger import Done, Failed, Ledger, OperationKind
 from torture.machines.lab.lab import LabSettings
 from torture.machines.nas.settings import parameters_script, volume_options_of
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
@@ -312,7 +312,7 @@ def test_a_record_names_the_remedy_of_a_dead_disk(
     steps: tuple[tuple[Step, int], ...], remedy: Remedy, words: str
 ) -> None:
     made = dead(*steps)
-    assert remedy_of(made) is remedy
+    assert remedy_of(made, failed_writers(made.ledger)) is remedy
     assert CAME_BACK[remedy].endswith(words)
     if remedy is not Remedy.REPAIR:
         judged = judge(made)
@@ -322,11 +322,12 @@ def test_a_record_names_the_remedy_of_a_dead_disk(
 
 def test_a_record_says_when_the_disk_was_dead() -> None:
     made = dead((WAIT, 0))
-    found = with_offline(Absence(), made, failed_writers(made.ledger))
+    writers = failed_writers(made.ledger)
+    found = with_offline(Absence(), made, writers, gives_up=False)
     assert (found.offline_ms, found.remedy) == (110.0, Remedy.WAIT)
     link = LinkFailure(down_ms=30.0, up_ms=90.0)
     before = replace(made, cut=structs.replace(made.cut, link=link))
-    assert with_offline(Absence(), before, failed_writers(made.ledger)).offline_ms == 200.0
+    assert with_offline(Absence(), before, writers, gives_up=False).offline_ms == 200.0
 
 
 @pytest.mark.parametrize("errno", [17, None])
@@ -338,7 +339,23 @@ def test_a_call_that_failed_alone_is_no_dead_disk(errno: int | None) -> None:
     else:
         events = (*events[:-1], Failed(t_ms=230.0, seq=9, errno=errno, call="open"))
     writers = failed_writers(replace(made.ledger, events=events))
-    assert with_offline(Absence(), made, writers) == Absence()
+    assert with_offline(Absence(), made, writers, gives_up=True) == Absence()
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [(NAME, Verdict.OFFLINE), (NAME.replace("away180", "away60"), Verdict.REPAIRED)],
+)
+def test_of_a_client_that_may_give_up_one_call_will_do(name: str, verdict: Verdict) -> None:
+    """Each call of a soft mount has its own end, and a later one may outlast the outage."""
+    made = dead(cell=name)
+    other = (begun(300.0, 10, OperationKind.SCRIBBLE, writer=1, file=1), Done(t_ms=310.0, seq=10))
+    made = replace(made, ledger=replace(made.ledger, events=(*made.ledger.events, *other)))
+    judged = judge(made)
+    assert judged.verdict is verdict
+    assert "1 of 2 writers failed for good: errno 5 in fsync" in " ".join(judged.reasons)
+    if verdict is Verdict.OFFLINE:
+        assert "came back by itself" in " ".join(judged.reasons)
 
 
 # A node takes the pool over, and the former one comes back.
