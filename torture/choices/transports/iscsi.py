@@ -288,7 +288,8 @@ modprobe dm-multipath
 cat > /etc/multipath.conf << 'END'
 {{maps}}END
 pgrep -x multipathd > /dev/null || multipathd
-for try in $(seq 400); do
+end=$(($(date +%s) + 30))
+while test $(date +%s) -lt $end; do
     paths=$(multipathd show paths format '%d %t' 2>/dev/null | grep -c active || true)
     queueing=$({_QUEUEING} || true)
     test "$paths $queueing" = "2 {{queueing}}" && exit
