@@ -60,6 +60,7 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
     hooks = (
         *beforehand, fault.under_load, fault.on_disks, fault.survivors, fault.damage,
         fault.before_import, fault.after_return, fault.before_mount, fault.before_read_back,
+        fault.former_forces,
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1
 
