@@ -394,7 +394,7 @@ def test_the_page_counts_only_trials_that_are_alike(tmp_path: Path) -> None:
     measured = measured_sensitivity().of(
         figures_of(tmp_path / "of", "nfs4-standard-noslog-files-nasonly")
     )
-    on_files = re.compile("nfs4-.*-files-")
+    on_files = re.compile("nfs4-.*-files-[a-z]+$")  # a takeover is no loss of power
     cells = Counter(fault.cell for fault in measured if on_files.match(fault.cell))
     assert cells.total() == page.count("<td>more than 99.99 %</td>") > 1
     assert {cell: page.count(f"<code>{cell}</code>") for cell in cells} == cells
