@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
+from torture.facts.axes.sweeps import EVERY_SWEEP, HYPERVISOR_SWEEPS, OUTAGE_SWEEPS
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
     FsckResult,
@@ -118,6 +118,6 @@ CHOICE: Choice[Filesystem] = Choice(
         root_words="rootfstype=btrfs",
     ),
     words="btrfs",
-    joins=EVERY_SWEEP - HYPERVISOR_SWEEPS - {Sweep.OUTAGES},
+    joins=EVERY_SWEEP - HYPERVISOR_SWEEPS - OUTAGE_SWEEPS,
     place=0,
 )

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import HYPERVISOR_SWEEPS, Sweep
+from torture.facts.axes.sweeps import HYPERVISOR_SWEEPS, OUTAGE_SWEEPS, Sweep
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
     FsckResult,
@@ -107,10 +107,9 @@ CHOICES: tuple[Choice[Filesystem], ...] = (
         name="ext4",
         value=_EXT4,
         words="ext4",
-        joins=frozenset(
-            {Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS, Sweep.OUTAGES}
-        )
-        | HYPERVISOR_SWEEPS,
+        joins=HYPERVISOR_SWEEPS
+        | OUTAGE_SWEEPS
+        | {Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS},
         place=1,
     ),
     # All writes go through the journal, data too (ext4(5)). ext4 treats O_DIRECT like any other write

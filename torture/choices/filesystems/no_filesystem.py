@@ -8,7 +8,7 @@ from __future__ import annotations
 from torture.choices.filesystems.protocol import FILES, Filesystem
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sweeps import OUTAGE_SWEEPS, Sweep
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
 
@@ -35,15 +35,13 @@ CHOICES: tuple[Choice[Filesystem], ...] = (
         value=_NOTHING,
         words="the NAS's files",
         explained="the files of a transport that gives files",
-        joins=frozenset(
-            {
-                Sweep.DATASTORES,
-                Sweep.OUTAGES,
-                Sweep.TRANSPORTS,
-                Sweep.TRANSPORTS_BEHIND_ALWAYS,
-                Sweep.EVERY_TRANSPORT,
-            }
-        ),
+        joins=OUTAGE_SWEEPS
+        | {
+            Sweep.DATASTORES,
+            Sweep.TRANSPORTS,
+            Sweep.TRANSPORTS_BEHIND_ALWAYS,
+            Sweep.EVERY_TRANSPORT,
+        },
         place=4,
     ),
 )

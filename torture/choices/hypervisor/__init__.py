@@ -89,7 +89,6 @@ class Hypervisor(Transport):
             unflushed=self._unflushed,
             client_image=CLIENT_IMAGE if self.over.traits.is_local else self.qemu.image,
             target_scripts=None,
-            release_script="",
         )
 
     @property

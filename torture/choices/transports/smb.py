@@ -156,7 +156,7 @@ CHOICES: tuple[Choice[Transport], ...] = (
         value=Samba(),
         words="SMB (Samba)",
         explained="Samba, files directly; mounted by the client itself (3.1.1, `hard`)",
-        joins=frozenset({Sweep.EVERY_TRANSPORT, Sweep.OUTAGES}),
+        joins=frozenset({Sweep.EVERY_TRANSPORT, Sweep.OUTAGES, Sweep.OUTAGES_FOR_MINUTES}),
         place=61,
     ),
 )

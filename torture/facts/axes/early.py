@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.fate import Fate
-from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
 class Early(StrEnum):
@@ -75,13 +75,14 @@ AXIS: Axis[EarlyPort] = Axis(
             name=Early.IN_ORDER.value,
             value=EarlyPort(Early.IN_ORDER, 0),
             words="the port comes last",
-            joins=EVERY_SWEEP,
+            joins=EVERY_SWEEP - {Sweep.OUTAGES_OUT_OF_ORDER},
         ),
         *(
             Choice(
                 name=f"{order}{window_s}",
                 value=EarlyPort(order, window_s),
                 words=f"{words}, by {window_s} s",
+                joins=frozenset({Sweep.OUTAGES_OUT_OF_ORDER}),
             )
             for order, words in _WORDS.items()
             for window_s in _WINDOWS_S

@@ -47,9 +47,9 @@ _WORDS = {
     ),
     Event.REBOOT: ("the NAS is rebooted", "in order: its services stop, and it unmounts"),
 }
-_JOINS = {event: frozenset({Sweep.OUTAGES}) for event in Event} | {
-    Event.POWER: EVERY_SWEEP,
-    Event.TAKEOVER: frozenset[Sweep](),
+_JOINS = {event: frozenset({Sweep.OUTAGES, Sweep.OUTAGES_OF_IMAGES}) for event in Event} | {
+    Event.POWER: EVERY_SWEEP - {Sweep.OUTAGES_WITH_TAKEOVER},
+    Event.TAKEOVER: frozenset({Sweep.OUTAGES_WITH_TAKEOVER}),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.facts.axes.axis import Axis, Chosen, choices_of
-from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
+from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, OUTAGE_SWEEPS, Sweep
 
 
 class Fate(StrEnum):
@@ -29,12 +29,15 @@ _WORDS = {
     Fate.NAS_ONLY: ("the VM lives on", "it lives, reconnects and writes on"),
     Fate.CLIENT_ONLY: ("the VM dies alone", "it loses power, and the NAS serves on"),
 }
+_OUTAGES_OF_ANY_FATE = frozenset({Sweep.OUTAGES, Sweep.OUTAGES_OF_IMAGES})
 _JOINS = {
-    Fate.BOTH_DIE: EVERY_SWEEP - {Sweep.TRANSPORTS_BEHIND_ALWAYS},
+    Fate.BOTH_DIE: EVERY_SWEEP
+    - {Sweep.TRANSPORTS_BEHIND_ALWAYS}
+    - (OUTAGE_SWEEPS - _OUTAGES_OF_ANY_FATE),
     Fate.NAS_ONLY: EVERY_SWEEP
     - {Sweep.LOG_SPEEDS, Sweep.HYPERVISOR_WITHOUT_FLUSHES}
     - ADMINISTRATION_SWEEPS,
-    Fate.CLIENT_ONLY: frozenset({Sweep.OUTAGES}),
+    Fate.CLIENT_ONLY: _OUTAGES_OF_ANY_FATE,
 }
 
 

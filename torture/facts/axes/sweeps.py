@@ -47,6 +47,15 @@ class Sweep(StrEnum):
     """A hypervisor that keeps the VM's flushes, while both machines die."""
     OUTAGES = "outages"
     """Other ends of the NAS's service than a loss of power, and a client that dies alone."""
+    OUTAGES_OF_IMAGES = "outages of images"
+    """The same under a hypervisor's image, on a kernel's NFS mount."""
+    OUTAGES_FOR_MINUTES = "outages for minutes"
+    """A NAS that is away for three minutes, with every patience of its client."""
+    OUTAGES_FOR_MINUTES_OF_IMAGES = "outages for minutes of images"
+    OUTAGES_OUT_OF_ORDER = "outages out of order"
+    """A NAS that answers before its volume is there."""
+    OUTAGES_WITH_TAKEOVER = "outages with takeover"
+    """Another node takes over."""
     ADMINISTRATION = "administration"
     """Operations on any pool, while both machines die; one cell per operation, as in the next three."""
     ADMINISTRATION_OF_MIRRORS = "administration of mirrors"
@@ -56,6 +65,7 @@ class Sweep(StrEnum):
 
 EVERY_SWEEP = frozenset(Sweep)
 HYPERVISOR_SWEEPS = frozenset(sweep for sweep in Sweep if sweep.name.startswith("HYPERVISOR_"))
+OUTAGE_SWEEPS = frozenset(sweep for sweep in Sweep if sweep.name.startswith("OUTAGES"))
 BOOT_SWEEPS = frozenset({Sweep.BOOT, Sweep.BOOT_FILESYSTEMS})
 ADMINISTRATION_SWEEPS = frozenset(
     {
@@ -78,7 +88,8 @@ class Matrix(StrEnum):
     HYPERVISOR = "hypervisor"
     """Only disks of VMs whose hypervisor mounts the NAS's export, or logs in to its LUN."""
     OUTAGES = "outages"
-    """Only what ends the NAS's service or the client: power, a panic, a reset, a reboot."""
+    """Only what ends the NAS's service or the client: power, a panic, a reset, a reboot, a takeover.
+    Some are long, or end in a wrong order."""
     ADMINISTRATION = "administration"
     """Only the operations of `torture.choices.administration`."""
 
@@ -96,10 +107,10 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
     Matrix.FULL: tuple(
         sweep
         for sweep in Sweep
-        if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS | HYPERVISOR_SWEEPS | {Sweep.OUTAGES}
+        if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS | HYPERVISOR_SWEEPS | OUTAGE_SWEEPS
     ),
     Matrix.BOOT: tuple(sweep for sweep in Sweep if sweep in BOOT_SWEEPS),
     Matrix.HYPERVISOR: tuple(sweep for sweep in Sweep if sweep in HYPERVISOR_SWEEPS),
-    Matrix.OUTAGES: (Sweep.OUTAGES,),
+    Matrix.OUTAGES: tuple(sweep for sweep in Sweep if sweep in OUTAGE_SWEEPS),
     Matrix.ADMINISTRATION: tuple(sweep for sweep in Sweep if sweep in ADMINISTRATION_SWEEPS),
 }

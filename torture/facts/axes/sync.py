@@ -5,7 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.facts.axes.axis import Axis, Chosen, choices_of
-from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, HYPERVISOR_SWEEPS, Sweep
+from torture.facts.axes.sweeps import (
+    ADMINISTRATION_SWEEPS,
+    EVERY_SWEEP,
+    HYPERVISOR_SWEEPS,
+    OUTAGE_SWEEPS,
+    Sweep,
+)
 
 
 class Sync(StrEnum):
@@ -19,9 +25,7 @@ class Sync(StrEnum):
     """Never."""
 
 
-_STANDARD_ONLY = frozenset(
-    {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.BOOT_FILESYSTEMS, Sweep.OUTAGES}
-)
+_STANDARD_ONLY = OUTAGE_SWEEPS | {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.BOOT_FILESYSTEMS}
 _ALWAYS_ONLY = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.TRANSPORTS_BEHIND_ALWAYS})
 _JOINS = {
     Sync.STANDARD: EVERY_SWEEP - _ALWAYS_ONLY,

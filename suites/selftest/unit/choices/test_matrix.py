@@ -304,7 +304,7 @@ def test_each_matrix_begins_with_the_smaller_one() -> None:
         (Matrix.DEFAULT, 62),
         (Matrix.FULL, 293),
         (Matrix.BOOT, 10),
-        (Matrix.OUTAGES, 40),
+        (Matrix.OUTAGES, 87),
     ],
 )
 def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:

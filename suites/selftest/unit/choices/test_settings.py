@@ -42,6 +42,7 @@ from torture.facts.axes.sweeps import (
     BOOT_SWEEPS,
     EVERY_SWEEP,
     HYPERVISOR_SWEEPS,
+    OUTAGE_SWEEPS,
     Sweep,
 )
 from torture.facts.recording.disks import Persistence
@@ -72,10 +73,9 @@ def test_only_the_usual_choice_of_a_setting_is_in_matrices(axis: Axis[Any]) -> N
     about = {
         ROOT.field: BOOT_SWEEPS,
         ADMINISTRATION.field: ADMINISTRATION_SWEEPS,
-        EVENT.field: frozenset({Sweep.OUTAGES}),
-    }
+    } | dict.fromkeys((EVENT.field, EARLY.field, AWAY.field, PATIENCE.field), OUTAGE_SWEEPS)
     if axis in hypervisor.AXES:
-        about[axis.field] = HYPERVISOR_SWEEPS | {Sweep.LIBNFS_DIRECTSYNC}
+        about[axis.field] = HYPERVISOR_SWEEPS | OUTAGE_SWEEPS | {Sweep.LIBNFS_DIRECTSYNC}
     own = about.get(axis.field, frozenset())
     joined = {choice.name: choice.joins for choice in axis.choices}
     usual = joined.pop(axis.default or "")
