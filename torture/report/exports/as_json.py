@@ -63,6 +63,7 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
         **figures.survey_counts,
         "acknowledged_per_s": figures.acknowledged_per_s,
         **asdict(figures.worth),
+        "checked": figures.checked,
         "acknowledged_in_outage": figures.acknowledged_in_outage,
         "rollback_ms": None if figures.rollback_ms is None else asdict(figures.rollback_ms),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from torture.files import write_whole
 from torture.oracles.verdict.guarantee import Verdict
 from torture.report.exports.protocol import ExportFormat
-from torture.report.figures.answer import answer
+from torture.report.figures.answer import NOT_INDEPENDENT, answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.outages import HEAD, outage_cells
 from torture.report.figures.tables import EXPORT_SCHEMA
@@ -43,7 +43,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
     titles = [kind.title for kind in survey_kinds()]
-    head = ["cell", "guarantee", "broken", "trials", *titles, *seen, *_RATES]
+    head = ["cell", "guarantee", "broken", "trials", "checked", *titles, *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
@@ -66,6 +66,7 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         escaped(figures.guarantee),
         f"**{broken}**" if (broken := figures.broken + figures.broken_surveys) else "0",
         str(figures.trials),
+        f"{figures.checked:,}",
         *(_survey(figures.survey_of(kind)) for kind in survey_kinds()),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
         *(rate_in_words(getattr(figures, name), figures.unresolved) for name in _RATES.values()),
@@ -82,7 +83,9 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     legends = "".join(f"; {kind.legend}" for kind in survey_kinds())
     legend = (
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
-        f"intervals; broken: {trials} worse than the guarantee{legends}."
+        f"intervals; checked: their acknowledged operations, each looked for after the cut; "
+        f"broken: {trials} worse than the guarantee{legends}. "
+        f"{NOT_INDEPENDENT}"
     )
     if any(figures.unresolved for figures in cells):
         legend += " After a rate: the same with inconclusive trials counted as safe, and as lost."

@@ -41,6 +41,9 @@ CUTS_TO_DETECT = 29
 """The fewest cuts that show a loss of rate `RATE_TO_DETECT` with 95 % probability: log(0.05) / log(0.9).
 """
 
+NOT_INDEPENDENT = "An interval is of cuts, not of operations: one cut loses many of them, or none."
+"""Why a number of checked operations makes no interval narrower."""
+
 
 class Theory(StrEnum):
     """Theory's prediction for a configuration, before any cut."""
@@ -317,7 +320,9 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
 
 
 def brief_in_words(figures: CellFigures) -> str:
-    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`; a breach of theory, too.
+    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %; 14,210 operations checked]`.
+
+    A breach of theory follows.
 
     The bound is that of the cell alone: the upper end of its 95 % interval.
     """
@@ -328,7 +333,8 @@ def brief_in_words(figures: CellFigures) -> str:
     if not figures.trials:
         said = "no power cut was measured"
     elif not harm.events:
-        said = f"nothing acknowledged was lost in {cuts} [at most {high_in_words(harm)}]"
+        bound = f"at most {high_in_words(harm)}; {checked_in_words(figures)}"
+        said = f"nothing acknowledged was lost in {cuts} [{bound}]"
     else:
         did = "damaged data or lost acknowledged writes"
         if not figures.corruption.events:
@@ -345,6 +351,11 @@ def brief_in_words(figures: CellFigures) -> str:
         lost = " and ".join(one.loss_in_words for one in figures.surveys)
         said += f", but {lost} lost something: worse than theory guarantees ({figures.guarantee})"
     return said
+
+
+def checked_in_words(figures: CellFigures) -> str:
+    """E.g. `14,210 operations checked`."""
+    return f"{figures.checked:,} operation{'' if figures.checked == 1 else 's'} checked"
 
 
 def rest_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:

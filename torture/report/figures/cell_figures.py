@@ -86,6 +86,7 @@ class CellFigures(CellRates):
     acknowledged_per_s: float | None
     rollback_ms: Spread | None
     worth: Worth = field(default_factory=Worth)
+    checked: int = 0
     acknowledged_in_outage: int = 0
     surveys: tuple[Survey, ...] = ()
 
@@ -184,6 +185,7 @@ def _figures(tally: CellTally) -> CellFigures:
         acknowledged_per_s=tally.acknowledged_per_s,
         rollback_ms=tally.rollback_ms,
         worth=tally.worth,
+        checked=tally.checked,
         acknowledged_in_outage=tally.acknowledged_in_outage,
         surveys=tally.surveys,
     )

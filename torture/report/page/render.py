@@ -31,6 +31,7 @@ from torture.facts.stats.rates import (
 from torture.records.record.run_document import RunDocument
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
+    NOT_INDEPENDENT,
     Theory,
     brief_in_words,
     configurations,
@@ -121,6 +122,7 @@ def render_page(store: Store) -> str:
         not_measured=_not_measured(axes),
         planted=sensitivity.sentence,
         cuts_to_detect=CUTS_TO_DETECT,
+        not_independent=NOT_INDEPENDENT,
         sections=[(own.template, own.values(shown)) for own in sections()],
         choices=fastest[:_CHOICES_MAX],
         choices_more=max(0, len(fastest) - _CHOICES_MAX),

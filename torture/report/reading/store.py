@@ -181,6 +181,8 @@ class Store:
             "median(live.acknowledged_before_cut / (live.load_ms / 1000)) "
             "FILTER (live.badness >= 0 AND live.load_ms > 0), "
             "min(live.rollback_ms), median(live.rollback_ms), max(live.rollback_ms), "
+            "coalesce(sum(live.acknowledged) "
+            "FILTER (live.badness >= 0 AND NOT live.is_confirmation), 0), "
             f"coalesce(sum(live.acknowledged_in_outage), 0), {worth} "
             "FROM judged LEFT JOIN live USING (place) LEFT JOIN runs ON runs.source = live.source "
             "GROUP BY judged.cell ORDER BY judged.cell"
@@ -197,11 +199,23 @@ class Store:
                 rollback_ms=None
                 if least is None
                 else Spread(least=least, median=median, most=most),
+                checked=checked,
                 acknowledged_in_outage=in_outage,
                 worth=Worth(**dict(zip(WORTH, medians, strict=True))),
                 surveys=surveys.get(cell, ()),
             )
-            for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
+            for (
+                cell,
+                guarantee,
+                is_sequential,
+                per_s,
+                least,
+                median,
+                most,
+                checked,
+                in_outage,
+                *medians,
+            ) in rows
         )
 
     def breaches(self) -> tuple[Breach, ...]:

@@ -170,6 +170,8 @@ class CellTally:
     rollback_ms: Spread | None
     """The spread over conclusive trials that rolled back."""
     worth: Worth = field(default_factory=Worth)
+    checked: int = 0
+    """Acknowledged operations that were looked for afterwards, in all trials that its rates count."""
     acknowledged_in_outage: int = 0
     """Operations acknowledged while there was no NAS, in all its trials."""
     surveys: tuple[Survey, ...] = ()

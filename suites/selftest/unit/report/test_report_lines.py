@@ -341,6 +341,7 @@ def test_a_cells_worth_is_the_median_of_conclusive_trials_with_a_measurement(
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         (figures,) = cell_figures(store.tallies())
         assert (figures.worth, figures.acknowledged_in_outage) == (EXPECTED, 0)
+        assert figures.checked == sum(record.acknowledged for record in records[:5]) > 0
         files = EXPORTS["csv"].write(store, tmp_path)
         (document,) = EXPORTS["json"].write(store, tmp_path)
     rows = list(csv.DictReader((tmp_path / "cells.csv").read_text().splitlines()))
