@@ -47,7 +47,10 @@ def test_the_price_of_the_picked_setting_is_on_the_first_screen(
     assert shown.count() == 3, "always, disabled, a SLOG"
     assert "times" in shown.first.inner_text()
     assert not seen.page.locator("#price").is_visible()
-    assert seen.bottom_of("#prices") < SCREEN_PX / 2
+    price = "#own-more [data-part=price]"
+    seen.page.select_option("#own select[name=run]", "pve-zfs-over-iscsi")
+    assert "times" in seen.page.inner_text(price)
+    assert seen.bottom_of(price) < SCREEN_PX
 
 
 def test_a_picked_setting_shows_its_own_prices_alone(file: Path, open_page: Open) -> None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from torture.features.speed.trade.measurements import estimate_in_words, job_in_words, link_in_words
 from torture.features.speed.trade.prices import Front, trade_of
 from torture.features.speed.trade.trade_charts import drawn_sweep, front_of_cells
-from torture.report.page.sections import Section, Shown
+from torture.report.page.sections import Priced, Section, Shown
 from torture.report.page.vega import PHONE, WIDE
 
 _FRONTS_MAX = 8
@@ -33,6 +33,7 @@ SECTION = Section(
     folder=Path(__file__).with_name("templates"),
     template="speed.html.j2",
     values=_values,
+    prices=lambda values: [Priced(one.settings, one.sentence) for one in values["trade"].prices],
     filters={
         "estimate": estimate_in_words,
         "job": job_in_words,

@@ -64,6 +64,7 @@ from torture.report.figures.wording import (
 )
 from torture.report.page import charts
 from torture.report.page.evidence_excerpts import Timeline, ToolExcerpt, timeline_of, words_of
+from torture.report.page.own_setup import own_setup
 from torture.report.page.promises import advertised_values, known_findings
 from torture.report.page.sections import Shown, sections
 from torture.report.page.story import Incident, story_of
@@ -71,11 +72,14 @@ from torture.report.page.vega import PHONE, TEMPLATES, WIDE, Frame
 from torture.report.reading.loading import Case
 from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
+from torture.report.setups import controls
 
 CASES_MAX = 24
-LOSSES_MAX = 2000
+LOSSES_MAX = 500
 _CHOICES_MAX = 12
-_PAIRS_MAX = 300
+_PAIRS_MAX = 150
+_PICTURED_MAX = 100
+"""A picture with more rows is longer than anyone reads, and the table has the same numbers."""
 _CHECKERS = ("btrfs-progs", "e2fsprogs", "xfsprogs")
 _PLAIN = re.compile(r"[a-z0-9.-]{1,120}")
 
@@ -109,7 +113,9 @@ def render_page(store: Store) -> str:
     pairs = compared(neighbours(cells))
     shown = Shown(store=store, cells=ranked, sensitivity=sensitivity, numbers=numbers)
     fallen = fallen_cuts(store.sql)
-    script, style = _text("page.js"), _text("style.css")
+    script, style = _text("page.js") + _text("own.js"), _text("style.css")
+    values = [(own, own.values(shown)) for own in sections()]
+    priced = [price for own, found in values for price in own.prices(found)]
     return _environment().get_template("page.html.j2").render(
         store=store,
         varying=varying,
@@ -123,7 +129,10 @@ def render_page(store: Store) -> str:
         planted=sensitivity.sentence,
         cuts_to_detect=CUTS_TO_DETECT,
         not_independent=NOT_INDEPENDENT,
-        sections=[(own.template, own.values(shown)) for own in sections()],
+        sections=[(own.template, found) for own, found in values],
+        own=own_setup(store, cells, priced),
+        controls=controls(),
+        as_of=_as_of(store),
         choices=fastest[:_CHOICES_MAX],
         choices_more=max(0, len(fastest) - _CHOICES_MAX),
         is_emulated=_is_emulated(store),
@@ -186,7 +195,6 @@ def _environment() -> Environment:
         "interval": interval_in_words,
         "tone": tone_of,
         "anchor": anchor,
-        "field": lambda axis: anchor(axis.replace("_", "-")),
     }
     for section in sections():
         environment.filters |= section.filters
@@ -226,13 +234,14 @@ def _pictures(
         return Markup(draw(long, WIDE)), Markup(draw(short, PHONE))
 
     pictures = {}
-    if cells:
+    is_short = len(cells) <= _PICTURED_MAX
+    if cells and is_short:
         pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
     if fallen:
         pictures["phases"] = both(lambda _, frame: charts.phases_of_cuts(fallen, frame))
-    if any(figures.acknowledged_per_s for figures in cells):
+    if is_short and any(figures.acknowledged_per_s for figures in cells):
         pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
-    if bins:
+    if bins and is_short:
         pictures["rollbacks"] = both(
             lambda named, frame: charts.rollback_times(
                 bins, {figures.cell: named(figures) for figures in rolled}, frame
@@ -268,6 +277,12 @@ def _measured(store: Store, cells: int) -> str:
         "rates have 95 % intervals",
     )
     return "; ".join(filter(None, facts)) + "."
+
+
+def _as_of(store: Store) -> str:
+    """E.g. `As of 2026-11-30, OpenZFS 2.3.9.`; empty without a date."""
+    days = [run.document.begun[:10] for run in store.runs if run.document.begun]
+    return f"As of {max(days)}, OpenZFS {', '.join(store.zfs_versions) or '?'}." if days else ""
 
 
 def _not_measured(cells: Sequence[Mapping[str, str]]) -> str:

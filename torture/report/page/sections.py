@@ -25,6 +25,14 @@ class Shown(NamedTuple):
     """A cell to its number in the table of all."""
 
 
+class Priced(NamedTuple):
+    """A measured price of one setting beside another."""
+
+    settings: tuple[str, str]
+    """The keys of both (`torture.report.figures.pairs.setting_of`)."""
+    sentence: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """The template has the macros `first`, `link` and `section`, each of the values."""
@@ -34,6 +42,8 @@ class Section:
     """Its file in the folder."""
     values: Callable[[Shown], Any]
     filters: Mapping[str, Callable[..., Any]]
+    prices: Callable[[Any], Sequence[Priced]] = lambda _values: ()
+    """The measured prices among its values."""
 
 
 @cache

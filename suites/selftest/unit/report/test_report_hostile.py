@@ -271,8 +271,16 @@ def test_the_question_names_every_choice_away_from_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("name", "counts", "said"),
     [
-        (ALWAYS, {"intact": 42}, "nothing acknowledged was lost in 42 cuts [at most 8.41 %]; "),
-        (ALWAYS, {"intact": 1}, "nothing acknowledged was lost in 1 cut [at most 98 %]; "),
+        (
+            ALWAYS,
+            {"intact": 42},
+            "nothing acknowledged was lost in 42 cuts [at most 8.41 %; 0 operations checked]; ",
+        ),
+        (
+            ALWAYS,
+            {"intact": 1},
+            "nothing acknowledged was lost in 1 cut [at most 98 %; 0 operations checked]; ",
+        ),
         (ALWAYS, {"inconclusive": 3}, "none of 3 cuts was conclusive."),
         (
             STANDARD,

@@ -51,7 +51,7 @@ def test_no_trials_make_a_page_without_an_answer(tmp_path: Path) -> None:
 
 def test_one_trial_makes_a_page(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path / "run", make_records(1, cells=[SAFE], seed=1)))
-    assert "nothing acknowledged was lost in 1 cut [at most 98 %]" in page
+    assert "nothing acknowledged was lost in 1 cut [at most 98 %; " in page
     assert "<b>0/1</b> <small>&le;&nbsp;98 %</small>" in page
 
 

@@ -21,7 +21,7 @@
       if (value) next.set(key, value); else next.delete(key);
     }
     history[isTyping ? "replaceState" : "pushState"](null, "", "#" + next.toString());
-    show();
+    dispatchEvent(new HashChangeEvent("hashchange"));
   };
 
   const ANY = "any";
@@ -217,6 +217,11 @@
     for (const table of all("table.list[id]")) {
       const [key, direction] = (wanted.get("sort-" + table.id) ?? "").split(".");
       if (key) sort(table, key, direction === "descending" ? direction : "ascending");
+    }
+    // a link to a choice of the table leads past the first question
+    const { top, bottom } = sentence.getBoundingClientRect();
+    if (wanted.has("transport") && !wanted.has("run") && (bottom < 0 || top > innerHeight)) {
+      document.getElementById("answer").scrollIntoView();
     }
     const cell = wanted.get("cell"), trial = wanted.get("trial");
     if (`${cell} ${trial}` === chosen) return;

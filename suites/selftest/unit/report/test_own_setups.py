@@ -1,0 +1,248 @@
+"""The page's first question: which cell answers for a set-up, and in which words."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import intact_records, write_run
+from torture.choices.matrix.cell_terms import guarantee_of
+from torture.choices.matrix.cells import AXES, DEFAULTS, Cell
+from torture.files import CHECKOUT
+from torture.oracles.verdict.guarantee import Guarantee, Verdict
+from torture.report.exports import EXPORTS
+from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.page.own_setup import own_setup
+from torture.report.reading.store import Store
+from torture.report.setups import SetUp, controls, setups
+from torture.report.setups.answers import Answer, Measured, Setting, beside, owed, settings_of
+from torture.report.setups.sentences import (
+    advice_in_words,
+    event_in_words,
+    lead_in_words,
+    outcome_in_words,
+    remarks,
+    return_in_words,
+)
+
+PUBLISHED = CHECKOUT / "results" / "published"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with Store.open([PUBLISHED]) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cells(store: Store) -> tuple[CellFigures, ...]:
+    return cell_figures(store.tallies())
+
+
+@pytest.fixture(scope="module")
+def settings(cells: tuple[CellFigures, ...]) -> tuple[Setting, ...]:
+    return settings_of(cells)
+
+
+def every_answer(settings: tuple[Setting, ...]) -> Iterator[tuple[Setting, Answer]]:
+    return ((setting, answer) for setting in settings for answer in setting.answers)
+
+
+@pytest.mark.parametrize("setup", setups(), ids=lambda own: own.name)
+def test_a_set_up_is_a_cell_and_says_where_its_product_does_it_so(setup: SetUp) -> None:
+    base = Cell.parse("iscsi-standard-noslog-ext4-bothdie").but(**setup.cell)
+    assert {axis: base.axes[axis] for axis in setup.cell} == setup.cell
+    assert len(setup.source) > 40
+    assert any(setup.on in option.of for option in controls().on)
+    assert setup.lasting or setup.patience == "forever" or setup.name == "csi-nvme"
+
+
+def test_every_option_names_choices_of_its_axis() -> None:
+    own = controls()
+    for axis in ("sync", "slog", "layout"):
+        assert {option.name for option in getattr(own, axis)} <= set(AXES[axis].names)
+    for change in [*(one.change for one in own.on), *(c for one in own.event for c in one.changes)]:
+        assert all(choice in AXES[axis].names for axis, choice in change.items())
+    assert own.near.same | own.near.small | own.near.far.keys() <= set(AXES)
+
+
+def test_the_nearest_cell_is_the_least_distant_one_with_the_same_promise(
+    cells: tuple[CellFigures, ...], settings: tuple[Setting, ...]
+) -> None:
+    """Against a slow search over all cells, for some of the answers."""
+    near = controls().near
+
+    def choice(axes: dict[str, str], axis: str) -> str:
+        return axes.get(axis) or DEFAULTS.get(axis, "")
+
+    def distance(asked: dict[str, str], promise: Guarantee, figures: CellFigures) -> int | None:
+        apart = [a for a in AXES if choice(asked, a) != choice(figures.axes, a)]
+        fits = (
+            not near.same.intersection(apart)
+            and figures.axes["transport"] in near.kind_of(asked["transport"])
+            and figures.guarantee == promise
+            and figures.conclusive
+        )
+        return sum(near.far.get(axis, 40) for axis in apart) if fits else None
+
+    measured = Measured(cells)
+    asked = {answer.asked for _, answer in every_answer(settings) if answer.asked is not None}
+    for cell in sorted(asked, key=lambda own: own.name)[::40]:
+        found, differing = measured.nearest(cell)
+        axes, promise = cell.axes, guarantee_of(cell)
+        known = [far for own in cells if (far := distance(axes, promise, own)) is not None]
+        assert (found is None) == (not known)
+        if found is not None:
+            assert distance(axes, promise, found) == min(known)
+            assert all(choice(axes, a) != choice(found.axes, a) for a in differing)
+
+
+def test_no_setting_is_called_safe_of_which_a_measured_event_lost(
+    settings: tuple[Setting, ...],
+) -> None:
+    called = 0
+    for setting, answer in every_answer(settings):
+        words = outcome_in_words(answer, is_safe=setting.is_safe)
+        if words.startswith("safe"):
+            called += 1
+            assert not any(own.is_harmed or own.offline for own in setting.answers)
+            assert answer.figures is not None
+            assert answer.figures.harm.trials >= 29
+    assert called > 0
+
+
+def test_nothing_is_called_not_measured_that_was_with_another_disk_or_load(
+    settings: tuple[Setting, ...],
+) -> None:
+    kinds = {"own": 0, "near": 0, "none": 0}
+    for _, answer in every_answer(settings):
+        words = lead_in_words(answer)
+        kinds["own" if answer.is_own else "none" if answer.figures is None else "near"] += 1
+        assert ("not measured" in words) == (not answer.is_own)
+        if answer.figures is None:
+            assert outcome_in_words(answer, is_safe=True) == ""
+            assert "theory" in words or "no such cell" in words
+    assert min(kinds.values()) > 100
+
+
+def test_an_advice_names_a_setting_that_lost_nothing(settings: tuple[Setting, ...]) -> None:
+    alike = beside(settings)
+    seen = set()
+    for setting in settings:
+        words = advice_in_words(setting, alike[setting.family])
+        seen.add(words.split(":")[0].split(";")[0])
+        if "set sync=always:" in words:
+            assert not alike[setting.family]["always", setting.slog.name].is_harmed
+        if words.startswith("leave it so:"):
+            assert not setting.is_harmed
+    assert {"set sync=always", "put the disk on a zvol, or set sync=always"} <= seen
+    assert "take a SLOG with power-loss protection, or mirror it" in seen
+
+
+def one_answer(figures: CellFigures, setting: Setting) -> Answer:
+    return replace(setting.answers[0], figures=figures, differing=())
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("nfs4-rawimage-standard-noslog-ext4-nasonly", "nothing lost in 29 cuts ("),
+        (
+            "scst_file-standard-noslog-ext4-bothdie",
+            "you lose up to 5.5 s of what was confirmed, in ",
+        ),
+        (
+            "scst-standard-noslog-ext4-nasonly",
+            "you lose confirmed writes, or they are damaged, in ",
+        ),
+        (
+            "iscsi_guest-defaults-standard-noslog-ext4-away180-nasonly",
+            "the disk is dead until someone acts, in ",
+        ),
+    ],
+)
+def test_an_outcome_says_the_loss_first(
+    cells: tuple[CellFigures, ...], settings: tuple[Setting, ...], name: str, begin: str
+) -> None:
+    figures = next(own for own in cells if own.cell == name)
+    assert outcome_in_words(one_answer(figures, settings[0]), is_safe=False).startswith(begin)
+
+
+def test_a_lost_pool_is_brought_back_by_a_backup_alone(
+    cells: tuple[CellFigures, ...], settings: tuple[Setting, ...]
+) -> None:
+    lost = next(own for own in cells if own.verdicts.get(Verdict.POOL_LOST))
+    assert return_in_words(one_answer(lost, settings[0]), {}).startswith("only a backup")
+    dead = next(own for own in cells if own.cell.startswith("iscsi_guest-defaults-standard"))
+    seen = {dead.cell: {"log in": 3}}
+    assert "attaching the disk anew" in return_in_words(one_answer(dead, settings[0]), seen)
+
+
+def test_a_model_of_a_product_is_called_one(settings: tuple[Setting, ...]) -> None:
+    for setting in settings:
+        is_called = "model" in " ".join(remarks(setting))
+        assert is_called == setting.setup.is_model
+    assert {own.group for own in setups() if own.is_model} == {"oVirt", "XCP-ng", "ESXi"}
+
+
+def test_a_choice_without_a_cell_promises_nothing(settings: tuple[Setting, ...]) -> None:
+    """A SLOG cannot be gone after an orderly reboot."""
+    none = [answer for _, answer in every_answer(settings) if answer.asked is None]
+    assert none
+    assert {owed(answer) for answer in none} == {None}
+    assert {answer.happening.name for answer in none} >= {"reboot"}
+
+
+def test_a_run_without_a_cell_of_a_set_up_has_no_such_question(tmp_path: Path) -> None:
+    run = write_run(
+        tmp_path / "run",
+        intact_records(3, cells=[Cell.parse("ganesha-standard-noslog-files-bothdie")], seed=1),
+    )
+    with Store.open([run]) as store:
+        assert own_setup(store, cell_figures(store.tallies()), []) is None
+
+
+def test_the_page_has_the_sentences_of_the_export(
+    store: Store, cells: tuple[CellFigures, ...], settings: tuple[Setting, ...], tmp_path: Path
+) -> None:
+    own = own_setup(store, cells, [])
+    assert own is not None
+    data = json.loads(own.data)
+    (file,) = EXPORTS["answers"].write(store, tmp_path)
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert len(rows) == sum(len(setting.answers) for setting in settings)
+    said = set()
+    for run in data["settings"].values():
+        for place in (p for on in run.values() for sync in on.values() for p in sync.values()):
+            for _worst, advice, _price, _remarks, answers in place.values():
+                for at in answers:
+                    _event, _label, lead, outcome, *_ = data["answers"][at]
+                    sentence = data["texts"][lead] + data["texts"][outcome]
+                    said.add((sentence, data["texts"][advice]))
+    assert {(row["sentence"], row["advice"]) for row in rows} == said
+
+
+def test_a_forum_gets_ten_lines_at_most_with_versions_and_a_link(
+    store: Store, tmp_path: Path
+) -> None:
+    (file,) = EXPORTS["forum"].write(store, tmp_path)
+    parts = file.read_text().strip().split("\n\n")
+    assert len(parts) > 2 * len(setups())
+    for part in parts:
+        assert len(part.splitlines()) <= 10
+        assert "OpenZFS 2.3.9" in part.splitlines()[0]
+        assert "#run=" in part.splitlines()[-1]
+
+
+def test_the_default_begins_with_its_worst_measured_event(settings: tuple[Setting, ...]) -> None:
+    first = settings[0]
+    assert (first.sync.name, first.slog.name, first.layout.name) == ("standard", "noslog", "single")
+    assert first.worst.is_harmed
+    assert first.worst.is_own
+    assert owed(first.worst) is Guarantee.LOSES
+    assert event_in_words(first.worst) == "the NAS alone loses power, the VM lives on"
