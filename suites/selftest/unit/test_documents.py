@@ -38,6 +38,7 @@ ELSEWHERE = {
     "workers/": "in a run",
     "repro/": "in a run",
     "report.md": "what an export writes",
+    "forum.md": "the same",
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40
