@@ -85,7 +85,7 @@ REFUSED = {
         )
         for unknown in ("2.9", "/nowhere", "/usr")
     },
-    "no trials": (("--trials", "0"), "--trials and --jobs must be at least 1"),
+    "no trials": (("--trials", "0"), "must be a whole number, at least 1"),
     "crash states": (("--states", "3"), "--states: these tests"),
 }
 

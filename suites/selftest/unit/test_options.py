@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from fixtures.early_options import refuse_before_setup
+from fixtures.early_options import refuse_before_setup, refuse_misspelt
 from fixtures.options import read_options
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.linux.kernels import DEFAULT_KERNELS, Kernels
@@ -60,26 +62,50 @@ def test_a_run_names_the_content_of_the_users_files_that_its_cells_take(
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "why"),
+    ("arguments", "why"),
     [
-        ("trials", 0, "at least 1"),
-        ("jobs", 0, "at least 1"),
-        ("duration", 0.1, "must be 0.5 to 300 s"),
-        ("duration", 1200.0, "must be 0.5 to 300 s"),
-        ("duration", float("nan"), "must be 0.5 to 300 s"),
-        ("duration", float("inf"), "must be 0.5 to 300 s"),
+        ("--trials 0", "at least 1"),
+        ("--trials=-3", "at least 1"),
+        ("--trials many", "at least 1"),
+        ("--jobs 0", "at least 1"),
+        ("--duration 0.1", "must be 0.5 to 300 s"),
+        ("--duration 1200", "must be 0.5 to 300 s"),
+        ("--duration nan", "must be 0.5 to 300 s"),
+        ("--duration inf", "must be 0.5 to 300 s"),
+        ("--seed x", "--seed: invalid int value"),
+        ("--continue /nonexistent", "it has no run.json"),
+        ("--continue results", "it has no run.json"),
+        ("--trails 5", "did you mean --trials"),
+        ("--trial=5", "did you mean --trials"),
+        ("--cells x", "did you mean --cell"),
+        ("--unti 'upper<0.1'", "did you mean --until"),
+        ("--tunables a=1", "did you mean --tunable"),
+        ("--matrix huge", "'huge' is not one of quick"),
+        ("--cell iscsi-sometimes", "--cell: "),
+        ("--axis layout=raidz9", "'raidz9' is no choice of layout"),
+        ("--property recordsize", "write NAME=VALUE"),
+        ("suites/powrcut", "there is no suites/powrcut; there are "),
+        ("suites/powercut/test_nothing.py::test_x", "there is no suites/powercut/test_nothing.py"),
+        ("suites/speed --table full", "did you mean --tables"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(
-    option: str,
-    value: float,
-    why: str,
+def test_a_mistake_is_refused_before_the_set_up(arguments: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        refuse_before_setup(shlex.split(arguments))
+
+
+def test_no_option_of_ours_or_of_pytests_is_taken_for_a_mistake(
     pytestconfig: pytest.Config,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pytestconfig.option, option, value)
-    with pytest.raises(pytest.UsageError, match=why):
-        read_options(pytestconfig)
+    registered = {
+        name
+        for group in pytestconfig._parser._groups
+        for option in group.options
+        for name in option.names()
+        if name.startswith("--")
+    }
+    assert {"--cell", "--trials", "--continue", "--durations"} <= registered
+    refuse_misspelt(sorted(registered))
 
 
 @pytest.mark.parametrize(
