@@ -109,6 +109,11 @@ def test_the_readme_lists_every_page() -> None:
     assert pages - {"README.md", *LINK.findall(text_of("README.md"))} == set()
 
 
+def test_a_citation_has_the_version() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    assert f"\nversion: {project['version']}\n" in text_of("CITATION.cff")
+
+
 def test_every_finding_that_the_readme_links_is_there() -> None:
     linked = {
         link.partition("#")[2]

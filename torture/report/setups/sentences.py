@@ -209,8 +209,8 @@ def _ways(setting: Setting) -> Sequence[tuple[str, str, str]]:
 def remarks(setting: Setting) -> tuple[str, ...]:
     """How the set-up's product does it, and in what the measurement differs."""
     setup = setting.setup
-    said = [f"{setup.title} is here as in: {setup.source}."]
+    said = [f"The product's own way: {setup.source}."]
     if setup.is_model:
-        said[0] = f"This is a model of {setup.group}, not its own code, as in: {setup.source}."
+        said[0] = f"A model of {setup.group} was measured, not its own code: {setup.source}."
     differs = "; ".join(filter(None, (setup.differs, setting.on.differs)))
-    return (*said, f"What differs: {differs}.") if differs else tuple(said)
+    return (*said, f"Here it differs: {differs}.") if differs else tuple(said)

@@ -239,6 +239,17 @@ def test_a_forum_gets_ten_lines_at_most_with_versions_and_a_link(
         assert "#run=" in part.splitlines()[-1]
 
 
+def test_a_page_of_a_set_up_has_the_picture_of_its_site(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_PAGE", "https://example.org/torture/published/index.html")
+    files = {file.stem: file.read_text() for file in EXPORTS["setups"].write(store, tmp_path)}
+    page = files["pve-lun-lvm"]
+    assert 'property="og:image" content="https://example.org/torture/report.png"' in page
+    assert "https://example.org/torture/published/index.html#run=pve-lun-lvm&amp;on=" in page
+    assert page.count("<h2>") >= 6
+
+
 def test_the_default_begins_with_its_worst_measured_event(settings: tuple[Setting, ...]) -> None:
     first = settings[0]
     assert (first.sync.name, first.slog.name, first.layout.name) == ("standard", "noslog", "single")
