@@ -118,7 +118,7 @@ def return_in_words(answer: Answer, remedies: Mapping[str, Mapping[str, int]]) -
     if figures is None:
         return ""
     seen = remedies.get(figures.cell, {})
-    parts = [f"{_REMEDIES[Remedy(name)]} did, {count} times" for name, count in seen.items()]
+    parts = [f"{_REMEDIES[Remedy(name)]} ({_cuts(count)})" for name, count in seen.items()]
     if answer.offline and not parts:
         parts.append("a new mount, or a restart of the VM")
     if answer.is_harmed:
