@@ -43,7 +43,7 @@ def event_in_words(answer: Answer) -> str:
 def lead_in_words(answer: Answer) -> str:
     """The words before the outcome: what was measured in place of the set-up; may be empty."""
     theory = owed(answer)
-    said = _THEORY[theory] if theory is not None else "the suite has no such cell"
+    said = _THEORY[theory] if theory is not None else "the suite has no such trial"
     figures = answer.figures
     if figures is None:
         return f"{_NOT_MEASURED}; {said}"
@@ -61,7 +61,8 @@ def _other(axis: str, choice: str) -> str:
     """The choice in words; a transport by its server, since several have the same protocol."""
     words = choice_in_words(choice)
     server, _, _ = explained_in_words(choice).partition(";")
-    return f"{words} by {server}" if axis == TRANSPORT.field and server else words
+    is_named = axis == TRANSPORT.field and server and not server.startswith("the same")
+    return f"{words} by {server}" if is_named else words
 
 
 def outcome_in_words(answer: Answer, *, is_safe: bool) -> str:
@@ -146,33 +147,37 @@ def advice_in_words(setting: Setting, alike: Mapping[tuple[str, str], Setting]) 
     if setting.is_harmed:
         parts.append(_safer(setting, alike))
     elif setting.cuts == 0:
-        parts.append(f"{_NOT_MEASURED}; where theory says so, sync=always loses nothing")
+        parts.append(f"{_NOT_MEASURED}; see the theory of each event")
     else:
-        parts.append(f"leave it so: no cut of {setting.cuts} lost anything")
+        parts.append(f"keep {_sync(setting)}: no cut of {setting.cuts} lost anything in any event")
         standard = alike[Sync.STANDARD, setting.slog.name]
         if setting.sync.name == Sync.ALWAYS and standard.cuts and not standard.is_harmed:
             parts.append(f"with sync=standard no cut of {standard.cuts} did, either")
-    is_long = any(own.offline and own.happening.waits for own in setting.answers)
-    if setting.setup.lasting and is_long:
+    if setting.setup.lasting:
         parts.append(setting.setup.lasting)
     return "; ".join(parts)
 
 
 def _safer(setting: Setting, alike: Mapping[tuple[str, str], Setting]) -> str:
     harmed = {answer.happening.name for answer in setting.answers if answer.is_harmed}
-    extent = "put the disk on a zvol, or " if setting.on.name == "extent" else ""
     for sync, slog, words in _ways(setting):
         other = alike.get((sync, slog))
         if other is None or other.is_harmed or not _is_better(setting, other):
             continue
-        evidence = f"no cut of {other.cuts} lost anything then"
+        evidence = f"no cut of {other.cuts} lost anything then, in any event"
         ends = "; or end the VM before its NAS is back" if harmed == {"nas"} else ""
-        return f"{extent}{words}: {evidence}{ends}"
+        if setting.on.name == "extent":
+            ends = "; a zvol instead helps by itself only where the VM dies with its NAS"
+        return f"{words}: {evidence}{ends}"
     if not _loses_by_theory(setting):
-        broken = setting.harm.events
-        cuts = f"{broken} of {_cuts(setting.cuts)}"
-        return f"leave it so; {cuts} was worse than theory says, which no measured setting mends"
+        cuts = f"{setting.harm.events} of {_cuts(setting.cuts)}"
+        why = "although by theory none does, and no measured setting prevents it"
+        return f"keep {_sync(setting)}: {cuts} lost something, {why}"
     return "no measured setting of this set-up is better: keep backups"
+
+
+def _sync(setting: Setting) -> str:
+    return f"sync={setting.sync.name}"
 
 
 def _loses_by_theory(setting: Setting) -> bool:
