@@ -67,13 +67,16 @@ def test_the_pages_beside_the_documents_are_there(site: Path) -> None:
 
 
 def test_each_set_up_has_a_page_that_a_forum_previews(site: Path) -> None:
-    pages = {page.stem: page.read_text() for page in (site / "published" / "setups").iterdir()}
+    pages = {
+        page.stem.removeprefix("setup-"): page.read_text()
+        for page in (site / "published").glob("setup-*.html")
+    }
     assert {"pve-lun-lvm", "pve-nfs-raw", "files-nfs"} <= pages.keys()
     for name, page in pages.items():
         assert 'property="og:title"' in page
         assert 'property="og:description"' in page
         (link, *_) = re.findall(r'href="([^"#]+)#run=([\w-]+)&amp;', page)
-        assert link == ("../index.html", name)
+        assert link == ("index.html", name)
 
 
 def test_a_bar_in_the_code_of_a_table_is_one(site: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_typo_is_refused_before_the_set_up(
     "arguments",
     [
         (),
-        ("suites/selftest", "-k", "not matrix", "-m", "pure", "--cel", "x"),
+        ("suites/selftest", "-k", "not matrix", "-m", "pure", "--zzz", "x"),
         ("suites/powercut", "--matrix", "quick", "--trials=3", "--axis", "logbias=throughput"),
         ("suites/powercut", "--property", "recordsize=8K", "--tunable=zil_slog_bulk=1"),
         ("suites/powercut", "--zfs", str(CHECKOUT)),

@@ -16,7 +16,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.page.vega import TEMPLATES
 from torture.report.reading.store import Store
 from torture.report.setups import CONTROLS
 from torture.report.setups.answers import Setting, beside, settings_of
@@ -29,6 +28,7 @@ from torture.report.setups.sentences import (
 )
 
 _ADDRESS = "SITE_PAGE"
+_TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
 _PICTURE = "../report.png"
 """Of the site, beside the folder of the report."""
 _USUAL = ("noslog", "single")
@@ -93,25 +93,24 @@ def export_forum(store: Store, folder: Path) -> tuple[Path, ...]:
 
 
 def export_setups(store: Store, folder: Path) -> tuple[Path, ...]:
-    """Write `setups/NAME.html` for each set-up: its answers, and the words of a preview."""
-    (folder / "setups").mkdir(exist_ok=True)
+    """Write `setup-NAME.html` for each set-up: its answers, and the words of a preview."""
     by_setup: dict[str, list[_Said]] = {}
     for own in _said(store):
         by_setup.setdefault(own.setting.setup.name, []).append(own)
     return tuple(
-        write_whole(folder / "setups" / f"{name}.html", _page(parts, _versions(store)).encode())
+        write_whole(folder / f"setup-{name}.html", _page(parts, _versions(store)).encode())
         for name, parts in by_setup.items()
     )
 
 
 def _page(parts: Sequence[_Said], versions: str) -> str:
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined
     )
     address = os.environ.get(_ADDRESS, "")
     picture = urljoin(address, _PICTURE) if "://" in address else ""
     return environment.get_template("setup.html.j2").render(
-        parts=parts, versions=versions, page=address or "../report.html", picture=picture
+        parts=parts, versions=versions, page=address or "report.html", picture=picture
     )
 
 

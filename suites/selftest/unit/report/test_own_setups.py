@@ -246,7 +246,7 @@ def test_a_page_of_a_set_up_has_the_picture_of_its_site(
 ) -> None:
     monkeypatch.setenv("SITE_PAGE", "https://example.org/torture/published/index.html")
     files = {file.stem: file.read_text() for file in EXPORTS["setups"].write(store, tmp_path)}
-    page = files["pve-lun-lvm"]
+    page = files["setup-pve-lun-lvm"]
     assert 'property="og:image" content="https://example.org/torture/report.png"' in page
     assert "https://example.org/torture/published/index.html#run=pve-lun-lvm&amp;on=" in page
     assert page.count("<h2>") >= 6
