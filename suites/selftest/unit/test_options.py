@@ -94,6 +94,15 @@ def test_a_mistake_is_refused_before_the_set_up(arguments: str, why: str) -> Non
         refuse_before_setup(shlex.split(arguments))
 
 
+def test_a_run_beside_the_caller_can_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And half a second is a length, in each of its spellings."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "run.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    refuse_before_setup(["--continue", "own", "--duration", ".5"])
+    refuse_before_setup(["--continue", "results/published/20261201-043759-6027"])
+
+
 def test_no_option_of_ours_or_of_pytests_is_taken_for_a_mistake(
     pytestconfig: pytest.Config,
 ) -> None:
