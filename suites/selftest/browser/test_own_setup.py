@@ -79,6 +79,21 @@ def test_a_link_shows_the_same_answer_and_back_undoes_a_pick(file: Path, open_pa
     assert seen.page.inner_text("#own-answer") == before
 
 
+def test_a_link_to_a_part_of_the_page_keeps_the_pick(file: Path, open_page: Open) -> None:
+    seen = open_page(file)
+    seen.page.select_option("#own select[name=run]", "pve-nfs-raw")
+    before = seen.page.inner_text("#own-answer")
+    seen.page.click("nav a[href='#configurations']")
+    assert seen.page.input_value("#own select[name=run]") == "pve-nfs-raw"
+    assert seen.page.inner_text("#own-answer") == before
+
+
+def test_the_first_answer_needs_no_script(file: Path, open_page: Open) -> None:
+    with_script = open_page(file).page.inner_text("#own-answer")
+    without = open_page(file, java_script_enabled=False).page.inner_text("#own-answer")
+    assert without.removesuffix(".").lower() in with_script.lower()
+
+
 def test_a_link_of_before_leads_to_the_table(file: Path, open_page: Open) -> None:
     seen = open_page(file, state="#transport=nfs3&sync=standard&slog=noslog&fate=nasonly")
     top = "one => one.getBoundingClientRect().top"

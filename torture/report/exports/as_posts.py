@@ -6,8 +6,7 @@ The variable `SITE_PAGE` has the address of the report's page, if it has one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -18,14 +17,8 @@ from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
 from torture.report.setups import CONTROLS
-from torture.report.setups.answers import Setting, beside, settings_of
-from torture.report.setups.sentences import (
-    advice_in_words,
-    event_in_words,
-    lead_in_words,
-    outcome_in_words,
-    remarks,
-)
+from torture.report.setups.answers import settings_of
+from torture.report.setups.sentences import Said, all_said
 
 _ADDRESS = "SITE_PAGE"
 _TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
@@ -34,41 +27,21 @@ _PICTURE = "../report.png"
 _USUAL = ("noslog", "single")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
-    """The words about one setting without a SLOG."""
-
-    setting: Setting
-    head: str
-    lines: tuple[str, ...]
-    """Of each event."""
-    advice: str
-    state: str
-    """Behind the page's address."""
-    remarks: tuple[str, ...]
+def _said(store: Store) -> list[Said]:
+    """Every setting without a SLOG that has cuts."""
+    said = all_said(settings_of(cell_figures(store.tallies())))
+    return [own for own in said if own.setting.key[3:] == _USUAL and own.setting.cuts]
 
 
-def _said_of(setting: Setting, alike: Mapping[tuple[str, str], Setting]) -> _Said:
-    names = zip(CONTROLS, setting.key, strict=False)
-    return _Said(
-        setting=setting,
-        head=f"{setting.setup.title}, on {setting.on.words}, {setting.sync.words}, no SLOG",
-        lines=tuple(
-            f"{event_in_words(own)}: {lead_in_words(own)}"
-            f"{outcome_in_words(own, is_safe=setting.is_safe)}"
-            for own in setting.answers
-        ),
-        advice=advice_in_words(setting, alike),
-        state="#" + "&".join(f"{name}={own}" for name, own in names),
-        remarks=remarks(setting),
-    )
+def _state(said: Said) -> str:
+    """Of the page, behind its address."""
+    names = zip(CONTROLS, said.setting.key, strict=False)
+    return "#" + "&".join(f"{name}={own}" for name, own in names)
 
 
-def _said(store: Store) -> list[_Said]:
-    settings = settings_of(cell_figures(store.tallies()))
-    alike = beside(settings)
-    usual = [own for own in settings if own.key[3:] == _USUAL and own.cuts]
-    return [_said_of(own, alike[own.family]) for own in usual]
+def _head(said: Said) -> str:
+    own = said.setting
+    return f"{own.setup.title}, on {own.on.words}, {own.sync.words}, no SLOG"
 
 
 def _versions(store: Store) -> str:
@@ -81,10 +54,10 @@ def export_forum(store: Store, folder: Path) -> tuple[Path, ...]:
     parts = [
         "\n".join(
             [
-                f"**{own.head}** ({_versions(store)})",
-                *(f"- {line}" for line in own.lines),
+                f"**{_head(own)}** ({_versions(store)})",
+                *(f"- {line.event}: {line.sentence}" for line in own.answers),
                 f"- what to set: {own.advice}",
-                f"- [measured]({page}{own.state})",
+                f"- [measured]({page}{_state(own)})",
             ]
         )
         for own in _said(store)
@@ -94,7 +67,7 @@ def export_forum(store: Store, folder: Path) -> tuple[Path, ...]:
 
 def export_setups(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `setup-NAME.html` for each set-up: its answers, and the words of a preview."""
-    by_setup: dict[str, list[_Said]] = {}
+    by_setup: dict[str, list[Said]] = {}
     for own in _said(store):
         by_setup.setdefault(own.setting.setup.name, []).append(own)
     return tuple(
@@ -103,14 +76,17 @@ def export_setups(store: Store, folder: Path) -> tuple[Path, ...]:
     )
 
 
-def _page(parts: Sequence[_Said], versions: str) -> str:
+def _page(parts: Sequence[Said], versions: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined
     )
     address = os.environ.get(_ADDRESS, "")
     picture = urljoin(address, _PICTURE) if "://" in address else ""
     return environment.get_template("setup.html.j2").render(
-        parts=parts, versions=versions, page=address or "report.html", picture=picture
+        parts=[(own, _state(own)) for own in parts],
+        versions=versions,
+        page=address or "report.html",
+        picture=picture,
     )
 
 

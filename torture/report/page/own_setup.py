@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,9 @@ from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.outages import outage_cells
 from torture.report.page.sections import Priced
 from torture.report.reading.store import Store
-from torture.report.setups import Option, SetUp, controls, setups
-from torture.report.setups.answers import Answer, Setting, beside, settings_of
-from torture.report.setups.sentences import (
-    advice_in_words,
-    event_in_words,
-    lead_in_words,
-    outcome_in_words,
-    remarks,
-    return_in_words,
-    tone,
-)
+from torture.report.setups import SetUp, controls, setups
+from torture.report.setups.answers import Setting, settings_of
+from torture.report.setups.sentences import Said, SaidAnswer, all_said, return_in_words, tone
 
 _PRICES_MAX = 2
 _NO_PRICE = "not measured for this set-up"
@@ -34,75 +26,54 @@ class OwnSetUp:
     """The answers, and the one with which a page begins."""
 
     setups: tuple[SetUp, ...]
-    default: Setting
+    first: Said
     data: Markup
-    """JSON: `options` of each control, and `answers` as the script of the page reads them."""
-
-    def hosts(self, setup: SetUp) -> list[Option]:
-        """The NASes that apply to a set-up."""
-        return [option for option in controls().on if setup.on in option.of]
+    """JSON for the page's script: texts, answers of their places, and settings of these."""
 
 
 def own_setup(
     store: Store, cells: Sequence[CellFigures], prices: Sequence[Priced]
 ) -> OwnSetUp | None:
     """None where no set-up's own cell was measured."""
-    settings = settings_of(cells)
-    if not settings:
+    said = all_said(settings_of(cells))
+    if not said:
         return None
     remedies = {own.figures.cell: own.remedies for own in outage_cells(store.sql, cells)}
     return OwnSetUp(
         setups=setups(),
-        default=settings[0],
-        data=_json(_data(settings, remedies, prices)),
+        first=said[0],
+        data=_json(_data(said, remedies, prices)),
     )
 
 
 def _data(
-    settings: Sequence[Setting],
+    said: Sequence[Said],
     remedies: Mapping[str, Mapping[str, int]],
     prices: Sequence[Priced],
 ) -> dict[str, Any]:
     """Texts and answers stand once, and are named by their places."""
     texts, answers = _Places(), _Places()
-    alike = beside(settings)
     tree: dict[str, Any] = {}
-    for own in settings:
-        run, on, sync, slog, layout = own.key
-        rows = [
-            answers.of(
-                (
-                    answer.happening.name,
-                    *(texts.of(part) for part in _parts(answer, own, remedies)),
-                    tone(answer),
-                    "" if answer.figures is None else answer.figures.cell,
-                )
-            )
-            for answer in own.answers
-        ]
-        said = (
-            advice_in_words(own, alike[own.family]),
-            _price(own, prices),
-            " ".join(remarks(own)),
-        )
+    for own in said:
+        run, on, sync, slog, layout = own.setting.key
         place = tree.setdefault(run, {}).setdefault(on, {}).setdefault(sync, {})
+        words = (own.advice, _price(own.setting, prices), " ".join(own.remarks))
         place.setdefault(slog, {})[layout] = [
             own.answers.index(own.worst),
-            *map(texts.of, said),
-            rows,
+            *map(texts.of, words),
+            [answers.of(_answer(answer, texts, remedies)) for answer in own.answers],
         ]
     return {"texts": texts.all, "answers": answers.all, "settings": tree}
 
 
-def _parts(
-    answer: Answer, setting: Setting, remedies: Mapping[str, Mapping[str, int]]
-) -> Iterable[str]:
-    return (
-        event_in_words(answer),
-        lead_in_words(answer),
-        outcome_in_words(answer, is_safe=setting.is_safe),
-        return_in_words(answer, remedies),
-    )
+def _answer(
+    said: SaidAnswer, texts: _Places, remedies: Mapping[str, Mapping[str, int]]
+) -> tuple[str | int, ...]:
+    """The event's name, the places of four texts, the tone, and the cell."""
+    own = said.answer
+    words = (said.event, said.lead, said.outcome, return_in_words(own, remedies))
+    cell = "" if own.figures is None else own.figures.cell
+    return (own.happening.name, *map(texts.of, words), tone(own), cell)
 
 
 def _price(setting: Setting, prices: Sequence[Priced]) -> str:

@@ -28,7 +28,7 @@ class SetUp(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     place: int
     on: str
-    """The kind of its NAS, by which the first of `Controls.on` apply to it."""
+    """The kind of its NAS, by which options of `Controls` apply to it."""
     cell: dict[str, str]
     """Its choices away from the defaults."""
     source: str
@@ -46,6 +46,11 @@ class SetUp(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """E.g. `Proxmox VE, NFS storage, raw image`."""
         return f"{self.group}, {self.words}"
+
+    @property
+    def hosts(self) -> tuple[Option, ...]:
+        """The NASes that it can have."""
+        return tuple(option for option in controls().on if self.on in option.of)
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):

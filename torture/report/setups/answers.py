@@ -35,6 +35,16 @@ class Answer:
     """The axes on which that one differs."""
 
     @property
+    def guarantee(self) -> Guarantee | None:
+        """Theory's, of the set-up's own cell."""
+        return None if self.asked is None else _guarantee(self.asked)
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether theory expects a loss."""
+        return self.guarantee not in (None, Guarantee.SAFE, Guarantee.MAY_GO_OFFLINE)
+
+    @property
     def is_own(self) -> bool:
         """Whether the set-up's own cell was measured, if with other disks, loads or filesystems."""
         return self.figures is not None and set(self.differing) <= controls().near.small
@@ -86,6 +96,11 @@ class Setting:
         return any(answer.is_harmed for answer in self.answers)
 
     @property
+    def may_lose(self) -> bool:
+        """Whether theory expects a loss in any event."""
+        return any(answer.may_lose for answer in self.answers)
+
+    @property
     def is_safe(self) -> bool:
         """Whether no measured event harmed it or took its disk away."""
         return not any(answer.is_harmed or answer.offline for answer in self.answers)
@@ -127,7 +142,7 @@ class Measured:
         """The nearest cell with the same guarantee, and the axes on which it differs."""
         axes = _axes(asked)
         kind = self._near.kind_of(axes["transport"])
-        guarantee = _promise(asked)
+        guarantee = _guarantee(asked)
         among = [
             figures
             for figures in self._by_same.get(self._key(axes), ())
@@ -181,8 +196,7 @@ def beside(
 
 def _options(setup: SetUp) -> Iterator[tuple[Option, ...]]:
     own = controls()
-    hosts = [option for option in own.on if setup.on in option.of]
-    return product(hosts, own.sync, own.slog, own.layout)
+    return product(setup.hosts, own.sync, own.slog, own.layout)
 
 
 def _setting(setup: SetUp, options: tuple[Option, ...], measured: Measured) -> Setting:
@@ -207,17 +221,13 @@ def _answer(
 ) -> Answer:
     patience = {"patience": setup.patience} if happening.waits else {}
     asked = _cell_of(tuple({**chosen, **change, **patience}.items()))
-    figures: CellFigures | None = None
-    differing: tuple[str, ...] = ()
-    if asked is not None:
-        figures, differing = measured.nearest(asked)
-    elif (
-        usual := _cell_of(tuple({**chosen, **setup.cell, **change, **patience}.items()))
-    ) is not None:
-        # the NAS that was asked for has no such cell, and another one has
-        asked = usual
-        figures, differing = measured.nearest(usual)
-        differing = tuple(dict.fromkeys(("transport", *differing)))
+    moved: tuple[str, ...] = ()
+    if asked is None:
+        # the NAS that was asked for has no such cell, and another one may have it
+        asked = _cell_of(tuple({**chosen, **setup.cell, **change, **patience}.items()))
+        moved = ("transport",)
+    figures, differing = (None, ()) if asked is None else measured.nearest(asked)
+    differing = tuple(dict.fromkeys((*moved, *differing)))
     return Answer(
         happening=happening, change=change, asked=asked, figures=figures, differing=differing
     )
@@ -232,13 +242,8 @@ def _cell_of(choices: tuple[tuple[str, str], ...]) -> Cell | None:
         return None
 
 
-def owed(answer: Answer) -> Guarantee | None:
-    """Theory's guarantee of the set-up's own cell."""
-    return None if answer.asked is None else _promise(answer.asked)
-
-
 @lru_cache(maxsize=2**16)
-def _promise(cell: Cell) -> Guarantee:
+def _guarantee(cell: Cell) -> Guarantee:
     return guarantee_of(cell)
 
 

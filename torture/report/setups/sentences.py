@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from torture.choices.matrix.cells import DEFAULTS, TRANSPORT
 from torture.facts.axes.sync import Sync
@@ -10,10 +11,10 @@ from torture.facts.stats.comparison import SIGNIFICANT, one_sided
 from torture.facts.stats.rates import high_in_words, interval_in_words
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.records.record.trials import Remedy
-from torture.report.figures.answer import CUTS_TO_DETECT, checked_in_words, tone_of
+from torture.report.figures.answer import Standing, checked_in_words, standing_of, tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import choice_in_words, duration_in_words, explained_in_words
-from torture.report.setups.answers import Answer, Setting, owed
+from torture.report.setups.answers import Answer, Setting, beside
 
 _SAFE_LOGS = ("plp", "mirror")
 _THEORY = {
@@ -30,6 +31,65 @@ _REMEDIES = {
     Remedy.REPAIR: "a repair by fsck",
 }
 _NOT_MEASURED = "not measured"
+_DOUBTS = {
+    Standing.TOO_FEW: ", too few to call it safe",
+    Standing.OPEN: ", and inconclusive ones leave it open",
+    Standing.NOT_SEEN: ", though theory expects a loss",
+    Standing.WORSE: ", but a walk of crash states found a loss",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaidAnswer:
+    """An answer in words."""
+
+    answer: Answer
+    event: str
+    lead: str
+    """What was measured in place of the set-up; may be empty."""
+    outcome: str
+
+    @property
+    def sentence(self) -> str:
+        """The answer without its event."""
+        return self.lead + self.outcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Said:
+    """A setting in words."""
+
+    setting: Setting
+    answers: tuple[SaidAnswer, ...]
+    advice: str
+    remarks: tuple[str, ...]
+
+    @property
+    def worst(self) -> SaidAnswer:
+        """Of its worst measured event."""
+        return self.answers[self.setting.answers.index(self.setting.worst)]
+
+
+def all_said(settings: Sequence[Setting]) -> tuple[Said, ...]:
+    """Every setting in words, for the page and all exports."""
+    families = beside(settings)
+    return tuple(
+        Said(
+            setting=own,
+            answers=tuple(
+                SaidAnswer(
+                    answer=answer,
+                    event=event_in_words(answer),
+                    lead=lead_in_words(answer),
+                    outcome=outcome_in_words(answer, is_safe=own.is_safe),
+                )
+                for answer in own.answers
+            ),
+            advice=advice_in_words(own, families[own.family]),
+            remarks=remarks(own),
+        )
+        for own in settings
+    )
 
 
 def event_in_words(answer: Answer) -> str:
@@ -42,7 +102,7 @@ def event_in_words(answer: Answer) -> str:
 
 def lead_in_words(answer: Answer) -> str:
     """The words before the outcome: what was measured in place of the set-up; may be empty."""
-    theory = owed(answer)
+    theory = answer.guarantee
     said = _THEORY[theory] if theory is not None else "the suite has no such trial"
     figures = answer.figures
     if figures is None:
@@ -66,9 +126,10 @@ def _other(axis: str, choice: str) -> str:
 
 
 def outcome_in_words(answer: Answer, *, is_safe: bool) -> str:
-    """E.g. `safe: nothing lost in 29 cuts (14,210 operations checked; at most 12 %)`.
+    """E.g. `safe: nothing lost in 29 cuts (14,210 operations checked; at most 12 % of cuts)`.
 
-    Only a setting that no measured event harms is called safe (`is_safe`).
+    Safe is what the page calls so, of the set-up's own cell, in a setting that no measured event harms
+    (`is_safe`).
     """
     figures = answer.figures
     if figures is None:
@@ -83,10 +144,9 @@ def outcome_in_words(answer: Answer, *, is_safe: bool) -> str:
     if parts:
         return "; ".join(parts)
     counted = f"({checked_in_words(figures)}; at most {high_in_words(harm)} of cuts)"
-    if harm.trials < CUTS_TO_DETECT:
-        return f"nothing lost in {_cuts(harm.trials)} {counted}, too few to call it safe"
-    safe = "safe: " if is_safe else ""
-    return f"{safe}nothing lost in {_cuts(harm.trials)} {counted}"
+    standing = standing_of(figures)
+    safe = "safe: " if is_safe and answer.is_own and standing is Standing.SAFE else ""
+    return f"{safe}nothing lost in {_cuts(harm.trials)} {counted}{_DOUBTS.get(standing, '')}"
 
 
 def _loss_in_words(figures: CellFigures) -> str:
@@ -144,14 +204,13 @@ def advice_in_words(setting: Setting, alike: Mapping[tuple[str, str], Setting]) 
     `alike` has them by sync and SLOG.
     """
     parts = []
-    if setting.is_harmed:
+    if setting.is_harmed or setting.may_lose:
         parts.append(_safer(setting, alike))
-    elif setting.cuts == 0:
-        parts.append(f"{_NOT_MEASURED}; see the theory of each event")
     else:
-        parts.append(f"keep {_sync(setting)}: no cut of {setting.cuts} lost anything in any event")
+        parts.append(f"keep {_sync(setting)}: {_evidence(setting)}")
         standard = alike[Sync.STANDARD, setting.slog.name]
-        if setting.sync.name == Sync.ALWAYS and standard.cuts and not standard.is_harmed:
+        is_needless = not (standard.is_harmed or standard.may_lose)
+        if setting.sync.name == Sync.ALWAYS and standard.cuts and is_needless:
             parts.append(f"with sync=standard no cut of {standard.cuts} did, either")
     if setting.setup.lasting:
         parts.append(setting.setup.lasting)
@@ -162,35 +221,37 @@ def _safer(setting: Setting, alike: Mapping[tuple[str, str], Setting]) -> str:
     harmed = {answer.happening.name for answer in setting.answers if answer.is_harmed}
     for sync, slog, words in _ways(setting):
         other = alike.get((sync, slog))
-        if other is None or other.is_harmed or not _is_better(setting, other):
+        if other is None or not _is_better(setting, other):
             continue
-        evidence = f"no cut of {other.cuts} lost anything then, in any event"
         ends = "; or end the VM before its NAS is back" if harmed == {"nas"} else ""
         if setting.on.name == "extent":
             ends = "; a zvol instead helps by itself only where the VM dies with its NAS"
-        return f"{words}: {evidence}{ends}"
-    if not _loses_by_theory(setting):
+        return f"{words}: {_evidence(other)}{ends}"
+    if not setting.may_lose:
         cuts = f"{setting.harm.events} of {_cuts(setting.cuts)}"
         why = "although by theory none does, and no measured setting prevents it"
         return f"keep {_sync(setting)}: {cuts} lost something, {why}"
-    return "no measured setting of this set-up is better: keep backups"
+    return "no setting of this set-up is better, as far as was measured: keep backups"
 
 
 def _sync(setting: Setting) -> str:
     return f"sync={setting.sync.name}"
 
 
-def _loses_by_theory(setting: Setting) -> bool:
-    """Whether theory expects a loss that was seen."""
-    kept = (Guarantee.SAFE, Guarantee.MAY_GO_OFFLINE)
-    return any(answer.is_harmed and owed(answer) not in kept for answer in setting.answers)
+def _evidence(setting: Setting) -> str:
+    """Of a setting that loses nothing."""
+    if not setting.cuts:
+        return f"by theory nothing is lost; {_NOT_MEASURED}"
+    return f"no cut of {setting.cuts} lost anything, in any event"
 
 
 def _is_better(setting: Setting, other: Setting) -> bool:
     """Whether theory or enough cuts say so; a rare loss against theory may be missing by chance."""
-    if not other.cuts:
+    if other.is_harmed or other.may_lose:
         return False
-    return _loses_by_theory(setting) or one_sided(other.harm, setting.harm).p < SIGNIFICANT
+    if setting.may_lose:
+        return True
+    return other.cuts > 0 and one_sided(other.harm, setting.harm).p < SIGNIFICANT
 
 
 def _ways(setting: Setting) -> Sequence[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,23 +13,17 @@ import pytest
 
 from suites.selftest.unit.report_records import intact_records, write_run
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import AXES, DEFAULTS, Cell
+from torture.choices.matrix.cells import AXES, DEFAULTS, TRANSPORT, Cell
+from torture.facts.axes.away import AWAY, Patience
 from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.page.own_setup import own_setup
 from torture.report.reading.store import Store
-from torture.report.setups import SetUp, controls, setups
-from torture.report.setups.answers import Answer, Measured, Setting, beside, owed, settings_of
-from torture.report.setups.sentences import (
-    advice_in_words,
-    event_in_words,
-    lead_in_words,
-    outcome_in_words,
-    remarks,
-    return_in_words,
-)
+from torture.report.setups import SetUp, answers, controls, sentences, setups
+from torture.report.setups.answers import Answer, Setting
+from torture.report.setups.sentences import Said
 
 PUBLISHED = CHECKOUT / "results" / "published"
 
@@ -46,7 +41,12 @@ def cells(store: Store) -> tuple[CellFigures, ...]:
 
 @pytest.fixture(scope="module")
 def settings(cells: tuple[CellFigures, ...]) -> tuple[Setting, ...]:
-    return settings_of(cells)
+    return answers.settings_of(cells)
+
+
+@pytest.fixture(scope="module")
+def said(settings: tuple[Setting, ...]) -> tuple[Said, ...]:
+    return sentences.all_said(settings)
 
 
 def every_answer(settings: tuple[Setting, ...]) -> Iterator[tuple[Setting, Answer]]:
@@ -59,7 +59,8 @@ def test_a_set_up_is_a_cell_and_says_where_its_product_does_it_so(setup: SetUp) 
     assert {axis: base.axes[axis] for axis in setup.cell} == setup.cell
     assert len(setup.source) > 40
     assert any(setup.on in option.of for option in controls().on)
-    assert setup.lasting or setup.patience == "forever" or setup.name == "csi-nvme"
+    waits_s = dict(base[TRANSPORT].below.traits.waits_s).get(Patience(setup.patience), math.inf)
+    assert setup.lasting or waits_s > max(choice.value for choice in AWAY.choices)
 
 
 def test_every_option_names_choices_of_its_axis() -> None:
@@ -90,7 +91,7 @@ def test_the_nearest_cell_is_the_least_distant_one_with_the_same_promise(
         )
         return sum(near.far.get(axis, 40) for axis in apart) if fits else None
 
-    measured = Measured(cells)
+    measured = answers.Measured(cells)
     asked = {answer.asked for _, answer in every_answer(settings) if answer.asked is not None}
     for cell in sorted(asked, key=lambda own: own.name)[::40]:
         found, differing = measured.nearest(cell)
@@ -102,48 +103,88 @@ def test_the_nearest_cell_is_the_least_distant_one_with_the_same_promise(
             assert all(choice(axes, a) != choice(found.axes, a) for a in differing)
 
 
-def test_no_setting_is_called_safe_of_which_a_measured_event_lost(
+def test_no_setting_is_called_safe_of_which_a_measured_event_lost(said: tuple[Said, ...]) -> None:
+    called = [
+        (own.setting, answer.answer)
+        for own in said
+        for answer in own.answers
+        if "safe:" in answer.sentence
+    ]
+    assert called
+    for setting, answer in called:
+        assert not any(own.is_harmed or own.offline for own in setting.answers)
+        assert answer.is_own
+        assert answer.guarantee in (Guarantee.SAFE, Guarantee.MAY_GO_OFFLINE)
+        assert answer.figures is not None
+        assert answer.figures.harm.trials >= 29
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "unresolved", "end"),
+    [
+        (Guarantee.SAFE, 0, "of cuts)"),
+        (Guarantee.SAFE, 3, "and inconclusive ones leave it open"),
+        (Guarantee.LOSES, 0, "though theory expects a loss"),
+    ],
+)
+def test_nothing_lost_is_safe_by_the_rule_of_the_whole_page(
+    cells: tuple[CellFigures, ...],
     settings: tuple[Setting, ...],
+    guarantee: Guarantee,
+    unresolved: int,
+    end: str,
 ) -> None:
-    called = 0
-    for setting, answer in every_answer(settings):
-        words = outcome_in_words(answer, is_safe=setting.is_safe)
-        if words.startswith("safe"):
-            called += 1
-            assert not any(own.is_harmed or own.offline for own in setting.answers)
-            assert answer.figures is not None
-            assert answer.figures.harm.trials >= 29
-    assert called > 0
+    """Theory must promise it, and no inconclusive cut may hide a loss."""
+    whole = next(own for own in cells if own.cell == "iscsi-always-noslog-ext4-nasonly")
+    trials, verdicts = (
+        whole.trials + unresolved,
+        whole.verdicts | {Verdict.INCONCLUSIVE: unresolved},
+    )
+    figures = replace(whole, guarantee=guarantee, trials=trials, verdicts=verdicts)
+    words = sentences.outcome_in_words(one_answer(figures, settings[0]), is_safe=True)
+    assert words.startswith("safe: ") == (end == "of cuts)")
+    assert words.endswith(end)
 
 
 def test_nothing_is_called_not_measured_that_was_with_another_disk_or_load(
-    settings: tuple[Setting, ...],
+    said: tuple[Said, ...],
 ) -> None:
     kinds = {"own": 0, "near": 0, "none": 0}
-    for _, answer in every_answer(settings):
-        words = lead_in_words(answer)
+    for own in (answer for one in said for answer in one.answers):
+        answer = own.answer
         kinds["own" if answer.is_own else "none" if answer.figures is None else "near"] += 1
-        assert ("not measured" in words) == (not answer.is_own)
+        assert ("not measured" in own.lead) == (not answer.is_own)
         if answer.figures is None:
-            assert outcome_in_words(answer, is_safe=True) == ""
-            assert "theory" in words or "no such trial" in words
+            assert own.outcome == ""
+            assert "theory" in own.lead or "no such trial" in own.lead
     assert min(kinds.values()) > 100
 
 
-def test_an_advice_names_a_setting_that_lost_nothing(settings: tuple[Setting, ...]) -> None:
-    alike = beside(settings)
+def test_an_advice_names_a_setting_that_loses_nothing(said: tuple[Said, ...]) -> None:
+    families = answers.beside([own.setting for own in said])
     seen = set()
-    for setting in settings:
-        words = advice_in_words(setting, alike[setting.family])
-        seen.add(words.split(":")[0].split(";")[0])
+    for own in said:
+        setting, words = own.setting, own.advice
+        seen.add(words.split(":")[0])
         if "set sync=always:" in words:
-            assert not alike[setting.family]["always", setting.slog.name].is_harmed
-        if words.startswith("keep ") and "although" not in words:
-            assert not setting.is_harmed
-        if setting.is_harmed and setting.on.name == "extent":
-            assert not words.startswith("put the disk on a zvol")
+            other = families[setting.family]["always", setting.slog.name]
+            assert not other.is_harmed
+            assert not other.may_lose
+        if words.startswith("keep "):
+            assert not setting.may_lose
+            assert setting.is_harmed == ("although by theory" in words)
     assert {"set sync=always", "keep sync=always", "keep sync=standard"} <= seen
     assert "take a SLOG with power-loss protection, or mirror it" in seen
+
+
+def test_a_lossy_setting_is_not_advised_since_few_cuts_lost_nothing(
+    settings: tuple[Setting, ...],
+) -> None:
+    families = answers.beside(settings)
+    lossy = [own for own in settings if own.may_lose and not own.is_harmed and own.cuts]
+    assert lossy
+    for setting in lossy:
+        assert not sentences.advice_in_words(setting, families[setting.family]).startswith("keep ")
 
 
 def one_answer(figures: CellFigures, setting: Setting) -> Answer:
@@ -172,23 +213,26 @@ def test_an_outcome_says_the_loss_first(
     cells: tuple[CellFigures, ...], settings: tuple[Setting, ...], name: str, begin: str
 ) -> None:
     figures = next(own for own in cells if own.cell == name)
-    assert outcome_in_words(one_answer(figures, settings[0]), is_safe=False).startswith(begin)
+    assert sentences.outcome_in_words(one_answer(figures, settings[0]), is_safe=False).startswith(
+        begin
+    )
 
 
 def test_a_lost_pool_is_brought_back_by_a_backup_alone(
     cells: tuple[CellFigures, ...], settings: tuple[Setting, ...]
 ) -> None:
     lost = next(own for own in cells if own.verdicts.get(Verdict.POOL_LOST))
-    assert return_in_words(one_answer(lost, settings[0]), {}).startswith("only a backup")
+    assert sentences.return_in_words(one_answer(lost, settings[0]), {}).startswith("only a backup")
     dead = next(own for own in cells if own.cell.startswith("iscsi_guest-defaults-standard"))
     seen = {dead.cell: {"log in": 3}}
-    assert "attaching the disk anew" in return_in_words(one_answer(dead, settings[0]), seen)
+    assert "attaching the disk anew" in sentences.return_in_words(
+        one_answer(dead, settings[0]), seen
+    )
 
 
-def test_a_model_of_a_product_is_called_one(settings: tuple[Setting, ...]) -> None:
-    for setting in settings:
-        is_called = "model" in " ".join(remarks(setting))
-        assert is_called == setting.setup.is_model
+def test_a_model_of_a_product_is_called_one(said: tuple[Said, ...]) -> None:
+    for own in said:
+        assert ("model" in " ".join(own.remarks)) == own.setting.setup.is_model
     assert {own.group for own in setups() if own.is_model} == {"oVirt", "XCP-ng", "ESXi"}
 
 
@@ -196,7 +240,7 @@ def test_a_choice_without_a_cell_promises_nothing(settings: tuple[Setting, ...])
     """A SLOG cannot be gone after an orderly reboot."""
     none = [answer for _, answer in every_answer(settings) if answer.asked is None]
     assert none
-    assert {owed(answer) for answer in none} == {None}
+    assert {answer.guarantee for answer in none} == {None}
     assert {answer.happening.name for answer in none} >= {"reboot"}
 
 
@@ -218,15 +262,15 @@ def test_the_page_has_the_sentences_of_the_export(
     (file,) = EXPORTS["answers"].write(store, tmp_path)
     rows = list(csv.DictReader(file.read_text().splitlines()))
     assert len(rows) == sum(len(setting.answers) for setting in settings)
-    said = set()
+    sentences_of_page = set()
     for run in data["settings"].values():
         for place in (p for on in run.values() for sync in on.values() for p in sync.values()):
-            for _worst, advice, _price, _remarks, answers in place.values():
-                for at in answers:
+            for _worst, advice, _price, _remarks, rows_of_place in place.values():
+                for at in rows_of_place:
                     _event, _label, lead, outcome, *_ = data["answers"][at]
                     sentence = data["texts"][lead] + data["texts"][outcome]
-                    said.add((sentence, data["texts"][advice]))
-    assert {(row["sentence"], row["advice"]) for row in rows} == said
+                    sentences_of_page.add((sentence, data["texts"][advice]))
+    assert {(row["sentence"], row["advice"]) for row in rows} == sentences_of_page
 
 
 def test_a_forum_gets_ten_lines_at_most_with_versions_and_a_link(
@@ -257,5 +301,5 @@ def test_the_default_begins_with_its_worst_measured_event(settings: tuple[Settin
     assert (first.sync.name, first.slog.name, first.layout.name) == ("standard", "noslog", "single")
     assert first.worst.is_harmed
     assert first.worst.is_own
-    assert owed(first.worst) is Guarantee.LOSES
-    assert event_in_words(first.worst) == "the NAS alone loses power, the VM lives on"
+    assert first.worst.guarantee is Guarantee.LOSES
+    assert sentences.event_in_words(first.worst) == "the NAS alone loses power, the VM lives on"

@@ -34,7 +34,9 @@
     + text.slice(1) + (text.endsWith(".") ? "" : ".");
 
   const show = () => {
-    const wanted = new URLSearchParams(location.hash.slice(1));
+    const state = location.hash.slice(1);
+    if (state && !state.includes("=")) return;  // a link to a part of the page
+    const wanted = new URLSearchParams(state);
     const [run, on] = ["run", "on"].map((name) => pickers.find((picker) => picker.name === name));
     run.value = wanted.get("run") in settings ? wanted.get("run") : first.run;
     const { hosts, words, kind } = run.selectedOptions[0].dataset;
