@@ -233,7 +233,21 @@ def test_a_lost_pool_is_brought_back_by_a_backup_alone(
 def test_a_model_of_a_product_is_called_one(said: tuple[Said, ...]) -> None:
     for own in said:
         assert ("model" in " ".join(own.remarks)) == own.setting.setup.is_model
-    assert {own.group for own in setups() if own.is_model} == {"oVirt", "XCP-ng", "ESXi"}
+    models = {own.group for own in setups() if own.is_model}
+    assert models == {"oVirt", "XCP-ng", "ESXi"}
+    assert models.isdisjoint(own.group for own in setups() if not own.is_model)
+
+
+def test_a_nas_without_such_a_cell_is_answered_by_another_one_that_says_so(
+    said: tuple[Said, ...],
+) -> None:
+    """SCST's client has no patience to choose: LIO's cell answers for three minutes' absence."""
+    own = next(one for one in said if one.setting.key[:3] == ("pve-lun", "truenas", "standard"))
+    away = next(one for one in own.answers if one.answer.happening.name == "away")
+    assert away.answer.figures is not None
+    assert "transport" in away.answer.differing
+    assert away.lead.startswith("not measured; ")
+    assert "iSCSI" in away.lead
 
 
 def test_a_choice_without_a_cell_promises_nothing(settings: tuple[Setting, ...]) -> None:

@@ -285,6 +285,7 @@ def test_a_cut_at_the_moment_of_a_finding_is_in_no_rate(tmp_path: Path) -> None:
         [figures] = cell_figures(store.tallies())
         [note] = store.notes
     assert (figures.trials, figures.conclusive, figures.confirmations) == (5, 4, 1)
+    assert figures.checked == sum(record.acknowledged for record in rest)
     assert (figures.loss.events, figures.loss.trials) == (0, 4)
     assert (figures.corruption.events, figures.corruption.trials) == (0, 4)
     assert figures.broken == 1
