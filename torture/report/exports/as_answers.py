@@ -10,12 +10,14 @@ from pathlib import Path
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
 from torture.report.setups import CONTROLS
 from torture.report.setups.answers import settings_of
 from torture.report.setups.sentences import Said, all_said
 
-_COLUMNS = (*CONTROLS, "asked", "measured", "cuts", "harmed", "checked", "sentence", "advice")
+_COLUMNS = (*CONTROLS, "asked", "measured", "cuts", "harmed", "checked", "sentence", "advice",
+            "export_schema")  # fmt: skip
 
 
 def export_answers(store: Store, folder: Path) -> tuple[Path, ...]:
@@ -36,7 +38,15 @@ def _rows(said: Said) -> Iterator[tuple[object, ...]]:
             harm = figures.harm
             measured = (figures.cell, harm.trials, harm.events, figures.checked)
         name = "" if asked is None else asked.name
-        yield (*said.setting.key, own.event, name, *measured, own.sentence, said.advice)
+        yield (
+            *said.setting.key,
+            own.event,
+            name,
+            *measured,
+            own.sentence,
+            said.advice,
+            EXPORT_SCHEMA,
+        )
 
 
 EXPORT = ExportFormat(name="answers", write=export_answers)

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
 from torture.report.setups import CONTROLS
 from torture.report.setups.answers import settings_of
@@ -62,7 +63,8 @@ def export_forum(store: Store, folder: Path) -> tuple[Path, ...]:
         )
         for own in _said(store)
     ]
-    return (write_whole(folder / "forum.md", "\n\n".join(parts).encode() + b"\n"),)
+    text = "\n\n".join([f"<!-- export schema {EXPORT_SCHEMA} -->", *parts]) + "\n"
+    return (write_whole(folder / "forum.md", text.encode()),)
 
 
 def export_setups(store: Store, folder: Path) -> tuple[Path, ...]:
@@ -84,6 +86,7 @@ def _page(parts: Sequence[Said], versions: str) -> str:
     picture = urljoin(address, _PICTURE) if "://" in address else ""
     return environment.get_template("setup.html.j2").render(
         parts=[(own, _state(own)) for own in parts],
+        schema=EXPORT_SCHEMA,
         versions=versions,
         page=address or "report.html",
         picture=picture,

@@ -46,7 +46,7 @@ class SaidAnswer:
     answer: Answer
     event: str
     lead: str
-    """What was measured in place of the set-up; may be empty."""
+    """The measurement that stands in place of the set-up's own; may be empty."""
     outcome: str
 
     @property

@@ -19,6 +19,7 @@ from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.page.own_setup import own_setup
 from torture.report.reading.store import Store
 from torture.report.setups import SetUp, answers, controls, sentences, setups
@@ -291,7 +292,8 @@ def test_a_forum_gets_ten_lines_at_most_with_versions_and_a_link(
     store: Store, tmp_path: Path
 ) -> None:
     (file,) = EXPORTS["forum"].write(store, tmp_path)
-    parts = file.read_text().strip().split("\n\n")
+    head, *parts = file.read_text().strip().split("\n\n")
+    assert head == f"<!-- export schema {EXPORT_SCHEMA} -->"
     assert len(parts) > 2 * len(setups())
     for part in parts:
         assert len(part.splitlines()) <= 10
