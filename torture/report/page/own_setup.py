@@ -34,7 +34,7 @@ class OwnSetUp:
 def own_setup(
     store: Store, cells: Sequence[CellFigures], prices: Sequence[Priced]
 ) -> OwnSetUp | None:
-    """None where no set-up's own cell was measured."""
+    """None where the own cells of only a few set-ups were measured."""
     said = all_said(settings_of(cells))
     if not said:
         return None

@@ -17,6 +17,8 @@ from torture.report.reading.tally import guarantee_in
 from torture.report.setups import Happening, Near, Option, SetUp, controls, setups
 
 _FARTHEST = 40
+_SETUPS_MIN = 5
+"""A run of few cells answers for few set-ups: its page begins with its cells, and need not wait."""
 _BASE = Cell.parse("iscsi-standard-noslog-ext4-bothdie")
 
 
@@ -175,13 +177,24 @@ def _distance(one: Mapping[str, str], other: Mapping[str, str], near: Near) -> i
 
 
 def settings_of(cells: Sequence[CellFigures]) -> tuple[Setting, ...]:
-    """Every set-up with every choice; none where no set-up's own cell was measured."""
+    """Every set-up with every choice; none where the own cells of only a few were measured."""
     measured = Measured(cells)
-    found = tuple(
+    known = [setup for setup in setups() if _is_known(setup, measured)]
+    if len(known) < _SETUPS_MIN:
+        return ()
+    return tuple(
         _setting(setup, options, measured) for setup in setups() for options in _options(setup)
     )
-    has_own = any(answer.is_own for setting in found for answer in setting.answers)
-    return found if has_own else ()
+
+
+def _is_known(setup: SetUp, measured: Measured) -> bool:
+    """Whether its own cell was measured without a SLOG, on one disk, in any event."""
+    own = controls()
+    return any(
+        answer.is_own
+        for on, sync in product(setup.hosts, own.sync)
+        for answer in _setting(setup, (on, sync, own.slog[0], own.layout[0]), measured).answers
+    )
 
 
 def beside(

@@ -13,8 +13,9 @@ import pytest
 
 from suites.selftest.unit.report_records import intact_records, write_run
 from torture.choices.matrix.cell_terms import guarantee_of
-from torture.choices.matrix.cells import AXES, DEFAULTS, TRANSPORT, Cell
+from torture.choices.matrix.cells import AXES, DEFAULTS, TRANSPORT, Cell, cells_of
 from torture.facts.axes.away import AWAY, Patience
+from torture.facts.axes.sweeps import Matrix
 from torture.files import CHECKOUT
 from torture.oracles.verdict.guarantee import Guarantee, Verdict
 from torture.report.exports import EXPORTS
@@ -259,13 +260,16 @@ def test_a_choice_without_a_cell_promises_nothing(settings: tuple[Setting, ...])
     assert {answer.happening.name for answer in none} >= {"reboot"}
 
 
-def test_a_run_without_a_cell_of_a_set_up_has_no_such_question(tmp_path: Path) -> None:
-    run = write_run(
-        tmp_path / "run",
-        intact_records(3, cells=[Cell.parse("ganesha-standard-noslog-files-bothdie")], seed=1),
-    )
+@pytest.mark.parametrize(
+    ("matrix", "has_question"), [(Matrix.QUICK, False), (Matrix.DEFAULT, True)]
+)
+def test_a_run_of_few_cells_has_no_such_question(
+    tmp_path: Path, matrix: Matrix, has_question: bool
+) -> None:
+    run = write_run(tmp_path / "run", intact_records(62, cells=cells_of(matrix), seed=1))
     with Store.open([run]) as store:
-        assert own_setup(store, cell_figures(store.tallies()), []) is None
+        found = own_setup(store, cell_figures(store.tallies()), [])
+    assert (found is not None) == has_question
 
 
 def test_the_page_has_the_sentences_of_the_export(
